@@ -1,0 +1,206 @@
+package compiler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// Options steers a compilation. The zero value compiles for msccl, every size.
+type Options struct {
+	Target    ir.Target
+	Slots     int32 // messages in flight on a connection; 0: the target's
+	SlotBytes int64 // payload of one message in bytes; 0: the target's
+
+	// MinBytes and MaxBytes are the sizes (total bytes, inclusive) that the
+	// program has to be safe for; MaxBytes 0 is every size.
+	MinBytes, MaxBytes int64
+
+	Disable []string    // passes to leave out, by name; required ones can't be
+	Observe func(Stage) // called after every pass with what it made, or nil
+}
+
+// Stage is what a pass made: exactly one of the forms is not nil. A pass that
+// runs again after a retry is observed again.
+type Stage struct {
+	Pass    string
+	Chunks  *ir.ChunkDAG
+	Instrs  *ir.InstrDAG
+	Program *ir.Program
+}
+
+// Stats counts what the passes did.
+type Stats struct {
+	ChunkOps    int // operations of the script
+	Replicated  int // operations after replication
+	StepsBefore int // instructions before fusion
+	StepsAfter  int // steps of the program, without nops
+	DepsBefore  int // waits between thread blocks that hazards ask for
+	DepsAfter   int // waits kept
+	Nops        int
+}
+
+// PassTime is the time one pass took, all its runs together.
+type PassTime struct {
+	Pass     string
+	Duration time.Duration
+}
+
+// Result of a compilation. Notes are for the user: what was done to make the
+// program fit, and hints that were not taken.
+type Result struct {
+	Program *ir.Program
+	Stats   Stats
+	Notes   diag.List
+	Times   []PassTime
+}
+
+// state is what the passes share. Each field is written by the pass named.
+type state struct {
+	opt       Options
+	limits    ir.Limits
+	transport ir.Transport
+	regime    int32 // K to be safe for: the smallest in the size window
+	disabled  map[string]bool
+
+	source *ir.ChunkDAG // as given
+	chunks *ir.ChunkDAG // replicate, then split
+	base   *ir.InstrDAG // lower
+	fused  *ir.InstrDAG // fuse
+	slotOf []int32      // fuse: the index in base that a fused instruction stands for
+	conns  []connection // channels
+	sendBy []int32      // channels: connection an instruction sends on, or None
+	recvBy []int32      // channels: connection an instruction receives from, or None
+	tbs    []threadBlock
+	tbOf   []int32   // threadblocks, order: thread block of an instruction
+	edges  *ir.Edges // order
+	exec   []int32   // order: instructions in the order of the witness run
+	at     []int32   // order: position of an instruction in exec
+	steps  [][]int32 // synchronize: instructions of each thread block
+	stepOf []int32   // synchronize: index in its thread block
+	waits  waitTable // synchronize, reduce
+	places []scratchMap
+	out    *ir.Program
+
+	taken takeback
+	notes diag.List
+	stats Stats
+}
+
+// takeback is what later passes have withdrawn from earlier ones, for good.
+type takeback struct {
+	send    []bool // by slot: don't fuse a send to this instruction
+	delay   []bool // by slot: don't move a receive to this instruction
+	allJoin bool   // no fusion at all
+	split   bool   // counts are split
+	reorder int    // how far down the ladder of orders
+	window  int32  // regime that the size window was narrowed to, 0 if not
+	apart   bool   // sends and receives of a pair never share a thread block
+}
+
+// retry asks for the passes from the named one on to be run again.
+type retry struct{ from string }
+
+func (r *retry) Error() string { return "retry from " + r.from }
+
+// Compile runs the passes. Errors are *diag.Message or diag.List where the
+// program is at fault, ctx's error when canceled; anything else is a defect of
+// the compiler and names the pass.
+func Compile(ctx context.Context, d *ir.ChunkDAG, o Options) (*Result, error) {
+	s, err := newState(d, o)
+	if err != nil {
+		return nil, err
+	}
+	times := make([]time.Duration, len(passes))
+	for i := 0; i < len(passes); {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("compiling %s: %w", d.Name, context.Cause(ctx))
+		}
+		p := &passes[i]
+		start := time.Now()
+		err := s.run(ctx, p)
+		times[i] += time.Since(start)
+		if again, ok := err.(*retry); ok {
+			i = passIndex(again.from)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		i++
+	}
+	r := &Result{Program: s.out, Stats: s.stats, Notes: s.notes}
+	for i := range passes {
+		r.Times = append(r.Times, PassTime{passes[i].name, times[i]})
+	}
+	return r, nil
+}
+
+// run runs one pass and shows its result. A panic becomes an error that names
+// the pass: it is never the user's fault.
+func (s *state) run(ctx context.Context, p *pass) (err error) {
+	if p.optional && s.disabled[p.name] {
+		if p.off == nil {
+			return nil
+		}
+		return p.off(s)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("internal error in pass %s of program %q: %v; please report it with the script", p.name, s.source.Name, v)
+		}
+	}()
+	if err := p.run(ctx, s); err != nil {
+		return err
+	}
+	if s.opt.Observe != nil {
+		st := Stage{Pass: p.name}
+		p.show(s, &st)
+		s.opt.Observe(st)
+	}
+	return nil
+}
+
+func newState(d *ir.ChunkDAG, o Options) (*state, error) {
+	s := &state{opt: o, limits: o.Target.Limits(), source: d, chunks: d, disabled: map[string]bool{}}
+	for _, name := range o.Disable {
+		i := passIndex(name)
+		if i < 0 {
+			return nil, fmt.Errorf("no pass is called %q; the passes are %s", name, passNames())
+		}
+		if !passes[i].optional {
+			return nil, fmt.Errorf("pass %s can't be left out; those that can are %s", name, optionalNames())
+		}
+		s.disabled[name] = true
+	}
+	s.transport = o.Target.Transport(d.Protocol)
+	if o.Slots > 0 {
+		s.transport.Slots = o.Slots
+	}
+	if o.SlotBytes > 0 {
+		s.transport.SlotBytes = o.SlotBytes
+	}
+	if o.MinBytes < 0 || o.MaxBytes < 0 || o.MaxBytes > 0 && o.MinBytes > o.MaxBytes {
+		return nil, fmt.Errorf("size window: got %d to %d bytes, want 0 <= min <= max", o.MinBytes, o.MaxBytes)
+	}
+	s.stats.ChunkOps = len(d.Ops)
+	return s, nil
+}
+
+// messages is the number of slots that a step of count chunks needs in the
+// worst regime of the size window.
+func (s *state) messages(count int32) int32 { return ir.Messages(count, s.regime) }
+
+// note adds an information for the user once: the same code at the same place
+// is not repeated when passes run again.
+func (s *state) note(m *diag.Message) {
+	for _, n := range s.notes {
+		if n.Code == m.Code && n.Pos == m.Pos && n.Text == m.Text {
+			return
+		}
+	}
+	s.notes = append(s.notes, m)
+}

@@ -1,0 +1,207 @@
+package compiler
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// The order pass runs the program once in the mind, step by step, with the
+// slots that connections will really have; every thread block keeps the order
+// in which its steps ran. That run is the proof that the program can't
+// deadlock: thread blocks and bounded connections form a Kahn network, in which
+// what can finish under one schedule finishes under all.
+//
+// A step runs whole or not at all: a send when all of its messages find free
+// slots, a receive when all of its messages are there, a fused step when both
+// hold. A step of more messages than there are slots runs together with the
+// rest of its flow, each on its own thread block, passing messages on.
+//
+// Such a run can get stuck, so there is a ladder, each rung with less
+// concurrency than the one before:
+//
+//	eager    by depth, then by the longest way to go, then as written
+//	bubble   a flow enters a connection only if a slot stays free behind it
+//	serial   one flow at a time; needs no slots beyond the first
+//	split    counts are cut to half the slots, and the ladder starts again
+//	window   with split switched off: fewer sizes, so that more chunks fit a message
+//	unfused  every message meets its receive at once, in the order of the script
+//
+// The last one always succeeds: see lower.
+const (
+	eager = iota
+	bubble
+	serial
+	exhausted
+)
+
+func order(ctx context.Context, s *state) error {
+	s.edges = s.fused.Edges()
+	for ; s.taken.reorder < exhausted; s.taken.reorder++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := newRun(s)
+		if r.all() {
+			s.exec = r.exec
+			s.at = make([]int32, len(s.exec))
+			for k, i := range s.exec {
+				s.at[i] = int32(k)
+			}
+			s.tellOrder(r)
+			return nil
+		}
+	}
+	return s.stuck()
+}
+
+// stuck takes the next step of the ladder after all orders failed.
+func (s *state) stuck() error {
+	s.taken.reorder = eager
+	longest, pos := s.longest()
+	switch {
+	case !s.taken.split && !s.disabled["split"] && s.messages(longest) > s.transport.Slots:
+		s.taken.split = true
+		return &retry{"replicate"}
+	case s.disabled["split"] && s.regime < longest && s.regime < ir.MaxRegime:
+		s.taken.window = s.regime + 1
+		s.regime++
+		return &retry{"channels"}
+	case !s.taken.allJoin:
+		s.taken.allJoin, s.taken.window = true, 0
+		s.setRegime()
+		s.note(&diag.Message{Pos: pos, Severity: diag.Info, Code: "fusion-off",
+			Text: "no steps are fused: with " + plural(int(s.transport.Slots), "slot") + " a connection no order of fused steps can run"})
+		return &retry{"forward"}
+	}
+	return diag.Errorf(pos, "no-order", "internal error in pass order of program %q: no order of its steps can run; please report it with the script", s.source.Name)
+}
+
+// longest is the largest count that crosses ranks, and where it is.
+func (s *state) longest() (int32, diag.Pos) {
+	count, pos := int32(0), diag.Pos{}
+	for i := range s.fused.Instrs {
+		if in := &s.fused.Instrs[i]; in.SendTo != ir.None && in.Count > count {
+			count, pos = in.Count, s.fused.Pos(in.Pos)
+		}
+	}
+	return count, pos
+}
+
+// tellOrder notes what the run had to do to fit the slots.
+func (s *state) tellOrder(r *run) {
+	if r.met != ir.None {
+		in := &s.fused.Instrs[r.met]
+		s.note(&diag.Message{Pos: s.fused.Pos(in.Pos), Severity: diag.Info, Code: "reordered",
+			Text: "steps of " + plural(int(in.Count), "chunk") + " need more than " + plural(int(s.transport.Slots), "slot") +
+				": thread blocks are ordered so that sender and receiver are there together"})
+	}
+	if s.taken.reorder == serial {
+		s.note(&diag.Message{Severity: diag.Info, Code: "serial-order",
+			Text: "flows run one after another: with " + plural(int(s.transport.Slots), "slot") + " a connection nothing more concurrent can run"})
+	}
+	if s.taken.window > 0 {
+		s.note(&diag.Message{Severity: diag.Info, Code: "window-narrowed",
+			Text: "sizes are limited so that a message holds " + plural(int(s.taken.window), "chunk") + ", because counts may not be split"})
+	}
+}
+
+// precedence ranks instructions for the eager run: by level, then the longest
+// way to go, then the script. Along every connection it must put messages in
+// one order at both ends; connections where it does not keep the script's order,
+// which always does.
+func (s *state) precedence() []int32 {
+	n := len(s.fused.Instrs)
+	held := make([]bool, len(s.conns))
+	level := make([]int32, n)
+	togo := wayToGo(s.fused, s.edges)
+	for round := 0; ; round++ {
+		s.levels(level, held)
+		rank := ranking(level, togo)
+		if !s.holdCrossed(rank, held) {
+			return rank
+		}
+		if round == maxHoldRounds {
+			for k := range held {
+				held[k] = true
+			}
+		}
+	}
+}
+
+// maxHoldRounds bounds how often precedence looks for single connections to
+// hold before it holds all of them.
+const maxHoldRounds = 4
+
+// levels is the longest path to each instruction, along dependencies and, on
+// the held connections, from message to message in the script's order.
+func (s *state) levels(level []int32, held []bool) {
+	lastSend, lastRecv := filled(len(s.conns), 0), filled(len(s.conns), 0)
+	for i := range level {
+		l := int32(0)
+		for _, p := range s.edges.Of(int32(i)) {
+			l = max(l, level[p]+1)
+		}
+		if c := s.recvBy[i]; c != ir.None && held[c] {
+			l = max(l, lastRecv[c])
+			lastRecv[c] = l + 1
+		}
+		if c := s.sendBy[i]; c != ir.None && held[c] {
+			l = max(l, lastSend[c])
+			lastSend[c] = l + 1
+		}
+		level[i] = l
+	}
+}
+
+// ranking turns levels and ways to go into positions, without ties.
+func ranking(level, togo []int32) []int32 {
+	n := len(level)
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	slices.SortFunc(ids, func(a, b int32) int {
+		switch {
+		case level[a] != level[b]:
+			return int(level[a]) - int(level[b])
+		case togo[a] != togo[b]:
+			return int(togo[b]) - int(togo[a])
+		}
+		return int(a) - int(b)
+	})
+	rank := make([]int32, n)
+	for k, i := range ids {
+		rank[i] = int32(k)
+	}
+	return rank
+}
+
+// holdCrossed sorts the messages of every connection by rank and marks the
+// connections on which the receives then stand in another order than the sends.
+// It reports whether it marked any.
+func (s *state) holdCrossed(rank []int32, held []bool) bool {
+	crossed := false
+	for k := range s.conns {
+		ms := s.conns[k].messages
+		bySend := func(a, b message) int { return int(rank[a.send]) - int(rank[b.send]) }
+		if !slices.IsSortedFunc(ms, bySend) {
+			slices.SortFunc(ms, bySend)
+		}
+		for j := 1; j < len(ms) && !held[k]; j++ {
+			if rank[ms[j-1].recv] > rank[ms[j].recv] {
+				held[k], crossed = true, true
+			}
+		}
+	}
+	return crossed
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return itoa(n) + " " + noun + "s"
+}
