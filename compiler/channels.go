@@ -129,7 +129,7 @@ func (f *channelFinder) assign(flow []int32) error {
 	for _, i := range fewest {
 		took = f.takeBack(i) || took
 	}
-	if !took {
+	if !took && !f.retract { // else what is in the way goes with the next round
 		return f.refuse(flow, asked)
 	}
 	return nil

@@ -3,6 +3,7 @@ package compiler
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
@@ -150,6 +151,7 @@ func (s *state) run(ctx context.Context, p *pass) (err error) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
+			if os.Getenv("MSCCLSH_PANIC") != "" { panic(v) }
 			err = fmt.Errorf("internal error in pass %s of program %q: %v; please report it with the script", p.name, s.source.Name, v)
 		}
 	}()

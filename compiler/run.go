@@ -212,6 +212,17 @@ func (r *run) together(head int32) bool {
 	return true
 }
 
+// meets reports whether a flow whose outside dependencies are done can run
+// together: nothing in it may wait for another part of it to end.
+func (r *run) meets(flow []int32) bool {
+	for _, i := range flow[1:] {
+		if r.wants[i] > 1 {
+			return false
+		}
+	}
+	return r.apart(flow)
+}
+
 // apart reports whether the instructions of a flow are on as many thread
 // blocks, so that they can be active together.
 func (r *run) apart(flow []int32) bool {
@@ -285,7 +296,7 @@ func (r *run) allSerial() bool {
 		head := r.heap.pop()
 		r.flow = r.flowFrom(r.flow[:0], head)
 		flow := r.flow
-		if r.messages(r.fused.Instrs[head].Count) > r.transport.Slots && !r.apart(flow) {
+		if len(flow) > 1 && r.messages(r.fused.Instrs[head].Count) > r.transport.Slots && !r.meets(flow) {
 			continue
 		}
 		for _, i := range flow {
