@@ -3,7 +3,6 @@ package compiler
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
@@ -151,7 +150,6 @@ func (s *state) run(ctx context.Context, p *pass) (err error) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			if os.Getenv("MSCCLSH_PANIC") != "" { panic(v) }
 			err = fmt.Errorf("internal error in pass %s of program %q: %v; please report it with the script", p.name, s.source.Name, v)
 		}
 	}()
@@ -196,13 +194,19 @@ func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 // worst regime of the size window.
 func (s *state) messages(count int32) int32 { return ir.Messages(count, s.regime) }
 
-// note adds an information for the user once: the same code at the same place
-// is not repeated when passes run again.
+// note adds an information for the user, the first of its code only: what is
+// true of one place is usually true of many, and passes run again.
 func (s *state) note(m *diag.Message) {
+	if !s.noted(m.Code) {
+		s.notes = append(s.notes, m)
+	}
+}
+
+func (s *state) noted(code string) bool {
 	for _, n := range s.notes {
-		if n.Code == m.Code && n.Pos == m.Pos && n.Text == m.Text {
-			return
+		if n.Code == code {
+			return true
 		}
 	}
-	s.notes = append(s.notes, m)
+	return false
 }

@@ -92,7 +92,7 @@ func (s *state) longest() (int32, diag.Pos) {
 
 // tellOrder notes what the run had to do to fit the slots.
 func (s *state) tellOrder(r *run) {
-	if r.met != ir.None {
+	if r.met != ir.None && !s.noted("threadblocks-apart") {
 		in := &s.fused.Instrs[r.met]
 		s.note(&diag.Message{Pos: s.fused.Pos(in.Pos), Severity: diag.Info, Code: "reordered",
 			Text: "steps of " + plural(int(in.Count), "chunk") + " need more than " + plural(int(s.transport.Slots), "slot") +
