@@ -330,7 +330,7 @@ func TestChangedReferences(t *testing.T) {
 
 // A snapshot holds what was traced before it and nothing of what comes after.
 func TestSnapshotIsApart(t *testing.T) {
-	b, err := New(ir.Spec{Name: "s", Coll: ir.NewCollective(ir.AllReduce, 2, 2, true), Topo: ir.FullyConnected(2), Instances: 1, Interleaved: true})
+	b, err := trace.New(ir.Spec{Name: "s", Coll: ir.NewCollective(ir.AllReduce, 2, 2, true), Topo: ir.FullyConnected(2), Instances: 1, Interleaved: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,14 +338,14 @@ func TestSnapshotIsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Copy(ref, 1, b.Scratch("x"), 0, NoHints, 0); err != nil {
+	if _, err := b.Copy(ref, 1, b.Scratch("x"), 0, trace.NoHints, 0); err != nil {
 		t.Fatal(err)
 	}
 	d, err := b.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Copy(ref, 1, b.Scratch("x"), 5, NoHints, 0); err != nil {
+	if _, err := b.Copy(ref, 1, b.Scratch("x"), 5, trace.NoHints, 0); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Ops) != 1 || d.Buffers[ir.FirstScratch].Chunks[1] != 1 {
