@@ -192,7 +192,8 @@ func (c *Collective) NumChunks() int32 {
 // Canon gives the one name under which a location is known: in place, input and
 // output overlap as the runtimes lay them out (allgather: input i is output
 // r*c+i; reduce_scatter: output i is input r*c+i; gather and scatter the same at
-// the root; all others: the same index). Out of place it changes nothing.
+// the root; all others: the same index; sendrecv and alltoallv have no in-place
+// form). Out of place it changes nothing.
 func (c *Collective) Canon(r Rank, buf BufferID, index int32) (BufferID, int32) {
 	if !c.InPlace || buf > Output {
 		return buf, index

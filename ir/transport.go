@@ -50,10 +50,10 @@ const MaxRegime = 71
 
 // ChunkBytes is the size of one chunk when nBytes are cut into nchunks.
 func ChunkBytes(nBytes int64, nchunks int32) int64 {
-	if nchunks <= 0 {
+	if nchunks <= 0 || nBytes <= 0 {
 		return nBytes
 	}
-	return (nBytes + int64(nchunks) - 1) / int64(nchunks)
+	return (nBytes-1)/int64(nchunks) + 1 // no overflow for the largest sizes
 }
 
 // Regime is K, the number of chunks that one message carries when nBytes are
@@ -68,9 +68,14 @@ func (t Transport) Regime(nBytes int64, nchunks int32) int32 {
 
 // MaxBytesFor is the largest total size at which the regime is still at least
 // k (k > 1); for k <= 1 every size qualifies and the result is 0, "no limit".
+// It is -1 where not even one byte a chunk qualifies: more chunks than MaxRegime
+// or than a slot has bytes.
 func (t Transport) MaxBytesFor(k, nchunks int32) int64 {
-	if k <= 1 {
+	switch {
+	case k <= 1:
 		return 0
+	case k > MaxRegime || int64(k) > t.SlotBytes:
+		return -1
 	}
 	return int64(nchunks) * (t.SlotBytes / int64(k))
 }
