@@ -1,0 +1,59 @@
+package starlib_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mscclsh/mscclsh/starlib"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+const reference = "../docs/language.md"
+
+func TestReferenceIsCommitted(t *testing.T) {
+	got := starlib.Reference()
+	if *update {
+		if err := os.WriteFile(reference, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs from the signature table: run go test ./starlib -update", reference)
+	}
+}
+
+// Every example of the reference runs: those that open no program inside one.
+func TestExamplesRun(t *testing.T) {
+	for _, s := range starlib.Signatures() {
+		if s.Example == "" {
+			continue
+		}
+		src := s.Example
+		if !strings.Contains(src, "MSCCLProgram") {
+			src = "with MSCCLProgram(\"p\", fully_connected(8), AllReduce(8, 8, False)):\n    " + strings.ReplaceAll(src, "\n", "\n    ")
+		}
+		if _, err := load(t, src, func(o *starlib.Options) {
+			o.Host.Topology = testTopologies
+		}); err != nil {
+			t.Errorf("%s:\n%s\n%v", s.Name, src, err)
+		}
+	}
+}
+
+// The script at the head of the reference runs, with the count of operations that
+// a ring of 8 has: 7 reduces and 7 copies for each of 8 chunks.
+func TestReferenceExample(t *testing.T) {
+	_, rest, _ := strings.Cut(starlib.Reference(), "```python\n")
+	src, _, _ := strings.Cut(rest, "```")
+	d, ops := traced(t, src)
+	if len(ops) != 8*14 || d.Name != "allreduce_ring" {
+		t.Errorf("%d operations in %s", len(ops), d.Name)
+	}
+}
