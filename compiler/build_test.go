@@ -68,7 +68,9 @@ func (s *script) reduce(dst, src place, count int32) *ir.ChunkOp {
 }
 
 // hints sets sendtb, recvtb and ch of an operation.
-func hints(op *ir.ChunkOp, sendTB, recvTB, ch int32) { op.SendTB, op.RecvTB, op.Chan = sendTB, recvTB, ch }
+func hints(op *ir.ChunkOp, sendTB, recvTB, ch int32) {
+	op.SendTB, op.RecvTB, op.Chan = sendTB, recvTB, ch
+}
 
 func (s *script) compile(o Options) *Result {
 	s.t.Helper()

@@ -35,9 +35,10 @@ const maxChannels = 1024
 // instructions, from a plain send to a plain receive: as a thread block has one
 // channel, so has a flow.
 //
-// In the order of the instructions all messages of a connection must stand in
-// one order at both ends: with that order of the program is a run in which no
-// receive waits for a message behind another.
+// All messages of a connection must stand in one order at both ends. Which one,
+// the order pass decides; if the one it prefers crosses messages, channels are
+// assigned anew so that the order of the instructions crosses none (strict). That
+// is then a run in which no receive waits for a message behind another.
 type channelFinder struct {
 	*state
 	index   map[uint64]int32 // connection by key
@@ -190,7 +191,7 @@ func (f *channelFinder) obstacles(flow []int32, c int32) []int32 {
 		tied := false
 		if k+1 < len(flow) {
 			out = f.find(i, c)
-			if out != ir.None {
+			if out != ir.None && f.taken.strict {
 				bad = f.overtakes(bad, out, message{i, flow[k+1]})
 			}
 		}

@@ -98,7 +98,7 @@ type takeback struct {
 	split   bool   // counts are split
 	reorder int    // how far down the ladder of orders
 	window  int32  // regime that the size window was narrowed to, 0 if not
-	apart   bool   // sends and receives of a pair never share a thread block
+	strict  bool   // messages of a connection keep the script's order
 }
 
 // retry asks for the passes from the named one on to be run again.

@@ -19,7 +19,7 @@ import (
 // channels pass takes such a move back.
 func forward(_ context.Context, s *state) error {
 	f := s.startFusion()
-	if s.base.Fusion && !s.taken.allJoin {
+	if s.base.Fusion && !s.taken.allJoin && f.hasLocal() {
 		for range maxForwardRounds {
 			if !f.forwardOnce() {
 				break
@@ -28,6 +28,12 @@ func forward(_ context.Context, s *state) error {
 	}
 	f.finish()
 	return nil
+}
+
+// hasLocal reports whether there is any local instruction: without one nothing
+// can be forwarded, and rings of thousands of ranks are spared a walk.
+func (f *fusion) hasLocal() bool {
+	return slices.ContainsFunc(f.ins, func(in ir.Instr) bool { return in.Kind == ir.Copy || in.Kind == ir.Reduce })
 }
 
 // maxForwardRounds bounds chains of scratch buffers: each round removes one

@@ -17,7 +17,9 @@ import (
 // receive, slot for slot, and nothing may have touched a slot in between.
 // Unlike msccl-tools, the place on the peer plays no part.
 //
-// Of several sends of one value the one with the longest way to go is joined.
+// Of several sends of one value the one with the longest way to go is joined;
+// among equals the one back to where the value came from, because a pair of ranks
+// can then keep one thread block at each end.
 func fuse(_ context.Context, s *state) error {
 	if !s.base.Fusion || s.taken.allJoin || !s.limits.FusedSteps {
 		return nil
@@ -41,7 +43,7 @@ func fuse(_ context.Context, s *state) error {
 		if togo == nil {
 			togo = wayToGo(s.fused, s.fused.Edges())
 		}
-		if togo[y] > togo[best[x]] {
+		if togo[y] > togo[best[x]] || togo[y] == togo[best[x]] && f.back(x, y) && !f.back(x, best[x]) {
 			best[x] = y
 		}
 	}
@@ -66,6 +68,11 @@ func (f *fusion) joinable(x, y int32) bool {
 		return false
 	}
 	return f.base.Policy != ir.Manual || r.TB == w.TB
+}
+
+// back reports whether send y goes to the rank that receive x comes from.
+func (f *fusion) back(x, y int32) bool {
+	return f.ins[f.ins[y].SendTo].Rank == f.ins[f.ins[x].RecvFrom].Rank
 }
 
 func (f *fusion) join(d *defUse, x, y int32) {

@@ -44,6 +44,13 @@ func order(ctx context.Context, s *state) error {
 			return err
 		}
 		r := newRun(s)
+		if r == nil && s.taken.strict {
+			return diag.Errorf(diag.Pos{}, "no-order", "internal error in pass order of program %q: messages cross in the script's own order; please report it with the script", s.source.Name)
+		}
+		if r == nil {
+			s.taken.strict = true
+			return &retry{"channels"}
+		}
 		if r.all() {
 			s.exec = r.exec
 			s.at = make([]int32, len(s.exec))
@@ -65,7 +72,7 @@ func (s *state) stuck() error {
 	case !s.taken.split && !s.disabled["split"] && s.messages(longest) > s.transport.Slots:
 		s.taken.split = true
 		return &retry{"replicate"}
-	case s.disabled["split"] && s.regime < longest && s.regime < ir.MaxRegime:
+	case s.disabled["split"] && s.regime < longest && s.transport.MaxBytesFor(s.regime+1, s.fused.Coll.NumChunks()) > 0:
 		s.taken.window = s.regime + 1
 		s.regime++
 		return &retry{"channels"}
@@ -110,8 +117,8 @@ func (s *state) tellOrder(r *run) {
 
 // precedence ranks instructions for the eager run: by level, then the longest
 // way to go, then the script. Along every connection it must put messages in
-// one order at both ends; connections where it does not keep the script's order,
-// which always does.
+// one order at both ends; connections where it does not keep the script's order.
+// It is nil if the script's order crosses messages there too.
 func (s *state) precedence() []int32 {
 	n := len(s.fused.Instrs)
 	held := make([]bool, len(s.conns))
@@ -120,10 +127,14 @@ func (s *state) precedence() []int32 {
 	for round := 0; ; round++ {
 		s.levels(level, held)
 		rank := ranking(level, togo)
-		if !s.holdCrossed(rank, held) {
+		crossed, ok := s.holdCrossed(rank, held)
+		if !ok {
+			return nil
+		}
+		if !crossed {
 			return rank
 		}
-		if round == maxHoldRounds {
+		if round == maxHoldRounds && s.taken.strict {
 			for k := range held {
 				held[k] = true
 			}
@@ -144,15 +155,20 @@ func (s *state) levels(level []int32, held []bool) {
 		for _, p := range s.edges.Of(int32(i)) {
 			l = max(l, level[p]+1)
 		}
-		if c := s.recvBy[i]; c != ir.None && held[c] {
-			l = max(l, lastRecv[c])
-			lastRecv[c] = l + 1
+		in, out := s.recvBy[i], s.sendBy[i]
+		if in != ir.None && held[in] {
+			l = max(l, lastRecv[in])
 		}
-		if c := s.sendBy[i]; c != ir.None && held[c] {
-			l = max(l, lastSend[c])
-			lastSend[c] = l + 1
+		if out != ir.None && held[out] {
+			l = max(l, lastSend[out])
 		}
 		level[i] = l
+		if in != ir.None {
+			lastRecv[in] = l + 1
+		}
+		if out != ir.None {
+			lastSend[out] = l + 1
+		}
 	}
 }
 
@@ -181,22 +197,35 @@ func ranking(level, togo []int32) []int32 {
 
 // holdCrossed sorts the messages of every connection by rank and marks the
 // connections on which the receives then stand in another order than the sends.
-// It reports whether it marked any.
-func (s *state) holdCrossed(rank []int32, held []bool) bool {
-	crossed := false
+// ok is false if marking one is of no use because the script's order crosses
+// messages as well.
+func (s *state) holdCrossed(rank []int32, held []bool) (crossed, ok bool) {
+	bySend := func(a, b message) int { return int(rank[a.send]) - int(rank[b.send]) }
 	for k := range s.conns {
 		ms := s.conns[k].messages
-		bySend := func(a, b message) int { return int(rank[a.send]) - int(rank[b.send]) }
 		if !slices.IsSortedFunc(ms, bySend) {
 			slices.SortFunc(ms, bySend)
 		}
-		for j := 1; j < len(ms) && !held[k]; j++ {
-			if rank[ms[j-1].recv] > rank[ms[j].recv] {
-				held[k], crossed = true, true
+		for j := 1; j < len(ms); j++ {
+			if rank[ms[j-1].recv] < rank[ms[j].recv] {
+				continue
 			}
+			if held[k] || !asWritten(ms) {
+				return true, false
+			}
+			held[k], crossed = true, true
+			break
 		}
 	}
-	return crossed
+	return crossed, true
+}
+
+// asWritten reports whether the script's order, which is that of the numbers,
+// puts the messages in one order at both ends.
+func asWritten(ms []message) bool {
+	ms = slices.Clone(ms)
+	slices.SortFunc(ms, func(a, b message) int { return int(a.send) - int(b.send) })
+	return slices.IsSortedFunc(ms, func(a, b message) int { return int(a.recv) - int(b.recv) })
 }
 
 func plural(n int, noun string) string {

@@ -36,6 +36,8 @@ type run struct {
 	flow     []int32
 }
 
+// newRun prepares a run; nil says that the channels must be assigned anew, see
+// precedence.
 func newRun(s *state) *run {
 	n := len(s.fused.Instrs)
 	r := &run{state: s, mode: s.taken.reorder, met: ir.None, running: ir.None,
@@ -43,7 +45,9 @@ func newRun(s *state) *run {
 		inFlight: make([]int32, len(s.conns)), parked: filled(len(s.conns), ir.None),
 		head: make([]int32, n), missing: make([]int32, n), waiting: make([]bool, n), exec: make([]int32, 0, n),
 		ofRank: make([][]int32, s.fused.Ranks()), load: make([]int32, len(s.tbs)), mark: make([]int32, len(s.tbs))}
-	r.rank = s.precedence()
+	if r.rank = s.precedence(); r.rank == nil {
+		return nil
+	}
 	r.heap.rank = r.rank
 	for i := range n {
 		in := &s.fused.Instrs[i]

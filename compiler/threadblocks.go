@@ -75,7 +75,7 @@ func (s *state) newTB(rank ir.Rank, c *connection) int32 {
 func (s *state) pairOf(reverse map[connEnd]int32, k int32) int32 {
 	c := &s.conns[k]
 	back, ok := reverse[connEnd{c.dst, c.src, c.instance, c.channel, false}]
-	if !ok || s.conns[back].to != ir.None || s.conns[back].recvTB != ir.None || s.taken.apart {
+	if !ok || s.conns[back].to != ir.None || s.conns[back].recvTB != ir.None {
 		return ir.None
 	}
 	longest := max(c.maxCount, s.conns[back].maxCount)
