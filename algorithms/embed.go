@@ -1,0 +1,53 @@
+// Package algorithms holds the library of collective algorithms as scripts, one
+// a file, and hands them out embedded. Each script's docstring begins with a
+// line that sums it up, then names its source and says what it costs: Steps is
+// the number of messages on the longest chain (the alpha term), Bytes what is
+// sent (the beta term), with n ranks, or N nodes of G GPUs, and S bytes as
+// nccl-tests counts them (the larger of input and output).
+//
+// Only file text crosses this package's border. It imports nothing of this
+// module; running a script is starlib's business.
+package algorithms
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// FS holds NAME.star for every name that Names lists. It is what scripts load
+// as "@algorithms/NAME.star".
+//
+//go:embed *.star
+var FS embed.FS
+
+// Names lists the algorithms in ascending order, without ".star".
+func Names() []string {
+	files, err := fs.Glob(FS, "*.star") // sorted; fails only on a bad pattern
+	if err != nil {
+		return nil
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(f, ".star")
+	}
+	return files
+}
+
+// Doc is the docstring of the algorithm with that name, as written.
+func Doc(name string) (string, error) {
+	text, err := FS.ReadFile(name + ".star")
+	if err != nil {
+		return "", fmt.Errorf("reading algorithm %q: no such algorithm", name)
+	}
+	_, rest, _ := strings.Cut(string(text), `"""`)
+	doc, _, _ := strings.Cut(rest, `"""`)
+	return strings.TrimSpace(doc), nil
+}
+
+// Summary is the first line of Doc.
+func Summary(name string) (string, error) {
+	doc, err := Doc(name)
+	line, _, _ := strings.Cut(doc, "\n")
+	return line, err
+}
