@@ -80,6 +80,7 @@ type state struct {
 	exec   []int32   // order: instructions in the order of the witness run
 	at     []int32   // order: position of an instruction in exec
 	steps  [][]int32 // synchronize: instructions of each thread block
+	ofRank [][]int32 // synchronize: instructions of each rank, in the order of exec
 	stepOf []int32   // synchronize: index in its thread block
 	waits  waitTable // synchronize, reduce
 	places []scratchMap

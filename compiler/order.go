@@ -24,9 +24,9 @@ import (
 //
 //	eager    by depth, then by the longest way to go, then as written
 //	bubble   a flow enters a connection only if a slot stays free behind it
-//	serial   one flow at a time; needs no slots beyond the first
 //	split    counts are cut to half the slots, and the ladder starts again
 //	window   with split switched off: fewer sizes, so that more chunks fit a message
+//	serial   one flow at a time; needs no slots beyond the first
 //	unfused  every message meets its receive at once, in the order of the script
 //
 // The last one always succeeds: see lower.
@@ -40,6 +40,11 @@ const (
 func order(ctx context.Context, s *state) error {
 	s.edges = s.fused.Edges()
 	for ; s.taken.reorder < exhausted; s.taken.reorder++ {
+		if s.taken.reorder == serial {
+			if err := s.fewerSlots(); err != nil {
+				return err
+			}
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -64,26 +69,37 @@ func order(ctx context.Context, s *state) error {
 	return s.stuck()
 }
 
-// stuck takes the next step of the ladder after all orders failed.
-func (s *state) stuck() error {
-	s.taken.reorder = eager
-	longest, pos := s.longest()
+// fewerSlots asks for what lets steps need fewer slots, if there are steps that
+// need more than a connection has and it has not been done: their counts split, or
+// else the sizes limited.
+func (s *state) fewerSlots() error {
+	longest, _ := s.longest()
 	switch {
-	case !s.taken.split && !s.disabled["split"] && s.messages(longest) > s.transport.Slots:
-		s.taken.split = true
+	case s.messages(longest) <= s.transport.Slots || s.taken.allJoin:
+		return nil
+	case !s.disabled["split"] && !s.taken.split:
+		s.taken.split, s.taken.reorder = true, eager
 		return &retry{"replicate"}
-	case s.disabled["split"] && s.regime < longest && s.transport.MaxBytesFor(s.regime+1, s.fused.Coll.NumChunks()) > 0:
-		s.taken.window = s.regime + 1
+	case s.disabled["split"] && s.transport.MaxBytesFor(s.regime+1, s.fused.Coll.NumChunks()) > 0:
 		s.regime++
+		s.taken.window, s.taken.reorder = s.regime, eager
 		return &retry{"channels"}
-	case !s.taken.allJoin:
-		s.taken.allJoin, s.taken.window = true, 0
-		s.setRegime()
-		s.note(&diag.Message{Pos: pos, Severity: diag.Info, Code: "fusion-off",
-			Text: "no steps are fused: with " + plural(int(s.transport.Slots), "slot") + " a connection no order of fused steps can run"})
-		return &retry{"forward"}
 	}
-	return diag.Errorf(pos, "no-order", "internal error in pass order of program %q: no order of its steps can run; please report it with the script", s.source.Name)
+	return nil
+}
+
+// stuck gives up fusion after all orders failed. Then the serial order is that
+// of lower, which needs a single slot.
+func (s *state) stuck() error {
+	_, pos := s.longest()
+	if s.taken.allJoin {
+		return diag.Errorf(pos, "no-order", "internal error in pass order of program %q: no order of its steps can run; please report it with the script", s.source.Name)
+	}
+	s.taken.allJoin, s.taken.window, s.taken.reorder = true, 0, eager
+	s.setRegime()
+	s.note(&diag.Message{Pos: pos, Severity: diag.Info, Code: "fusion-off",
+		Text: "no steps are fused: with " + plural(int(s.transport.Slots), "slot") + " a connection no order of fused steps can run"})
+	return &retry{"forward"}
 }
 
 // longest is the largest count that crosses ranks, and where it is.

@@ -15,8 +15,15 @@ import (
 // searchLimit steps for a wait; a wait it can't settle stays, which costs time
 // and nothing else.
 func reduceWaits(_ context.Context, s *state) error {
-	for _, tbs := range s.tbsByRank() {
-		s.reduceOnRank(tbs)
+	c := s.newClocks()
+	for r, tbs := range s.tbsByRank() {
+		if len(tbs) < 2 {
+			continue
+		}
+		c.run(ir.Rank(r), tbs, func(i int32, k int, known bool) {
+			_, gone := s.waits.of(i)
+			gone[k] = known
+		})
 	}
 	q := newQuery(s)
 	for _, i := range s.exec {
@@ -45,87 +52,64 @@ func (s *state) tbsByRank() [][]int32 {
 	return of
 }
 
-// reduceOnRank drops waits that program order and waits on one rank imply.
-func (s *state) reduceOnRank(tbs []int32) {
-	if len(tbs) < 2 {
-		return
-	}
-	s.clocksOfRank(tbs, func(i int32, k int, known bool) {
-		_, gone := s.waits.of(i)
-		gone[k] = known
-	})
-}
-
 // clocks says, for every step of one rank, how many steps of each of the rank's
-// thread blocks are known to be done when it is.
+// thread blocks are known to be done when it is. One is used for rank after rank.
 type clocks struct {
-	local map[int32]int32 // thread block to column
-	width int32
-	row   map[int32]int32 // thread block to its first row
-	rows  []int32
+	*state
+	column []int32 // of a thread block of this rank
+	row    []int32 // first row of a thread block of this rank
+	width  int
+	rows   []int32
 }
 
-// at is the number of steps of thread block t known to be done when step k of
-// thread block of is.
-func (c *clocks) at(of, k, t int32) int32 {
-	return c.rows[(c.row[of]+k)*c.width+c.local[t]]
+func (s *state) newClocks() *clocks {
+	return &clocks{state: s, column: make([]int32, len(s.tbs)), row: make([]int32, len(s.tbs))}
 }
 
-// clocksOfRank runs the rank's steps in the order of the run. seen is called
-// for every wait, latest first, with whether it was known already; a wait that
-// is gone teaches nothing new.
-func (s *state) clocksOfRank(tbs []int32, seen func(i int32, k int, known bool)) *clocks {
-	c := &clocks{local: map[int32]int32{}, width: int32(len(tbs)), row: map[int32]int32{}}
+// of is the row of step k of thread block t.
+func (c *clocks) of(t, k int32) []int32 {
+	at := int(c.row[t]+k) * c.width
+	return c.rows[at : at+c.width]
+}
+
+// run fills the clocks of rank r, step by step in the order of the run. seen, if
+// given, is called for every wait, latest first, with whether it was known
+// already. Without it, waits that are gone are passed over: they taught nothing.
+func (c *clocks) run(r ir.Rank, tbs []int32, seen func(i int32, k int, known bool)) {
+	c.width = len(tbs)
 	total := int32(0)
 	for k, t := range tbs {
-		c.local[t] = int32(k)
-		c.row[t] = total
-		total += int32(len(s.steps[t]))
+		c.column[t], c.row[t] = int32(k), total
+		total += int32(len(c.steps[t]))
 	}
-	c.rows = make([]int32, int(total)*int(c.width))
-	next := make([]int32, len(tbs))
-	for range total {
-		t := s.earliest(tbs, next)
-		k := next[c.local[t]]
-		next[c.local[t]]++
-		i := s.steps[t][k]
-		row := c.rows[(c.row[t]+k)*c.width : (c.row[t]+k+1)*c.width]
+	if size := int(total) * c.width; size > cap(c.rows) {
+		c.rows = make([]int32, size)
+	} else {
+		c.rows = c.rows[:size]
+	}
+	for _, i := range c.state.ofRank[r] {
+		t, k := c.tbOf[i], c.stepOf[i]
+		row := c.of(t, k)
 		if k > 0 {
-			copy(row, c.rows[(c.row[t]+k-1)*c.width:])
+			copy(row, c.of(t, k-1))
+		} else {
+			clear(row)
 		}
-		on, gone := s.waits.of(i)
+		on, gone := c.waits.of(i)
 		for w, p := range on {
-			known := row[c.local[s.tbOf[p]]] > s.stepOf[p]
+			known := row[c.column[c.tbOf[p]]] > c.stepOf[p]
 			if seen != nil {
 				seen(i, w, known)
-			} else if gone[w] {
+			}
+			if known || seen == nil && gone[w] {
 				continue
 			}
-			if known {
-				continue
-			}
-			from := c.rows[(c.row[s.tbOf[p]]+s.stepOf[p])*c.width:]
-			for x := range row {
-				row[x] = max(row[x], from[x])
+			for x, n := range c.of(c.tbOf[p], c.stepOf[p]) {
+				row[x] = max(row[x], n)
 			}
 		}
-		row[c.local[t]] = k + 1
+		row[c.column[t]] = k + 1
 	}
-	return c
-}
-
-// earliest is the thread block whose next step comes first in the run.
-func (s *state) earliest(tbs, next []int32) int32 {
-	best, at := int32(ir.None), int32(0)
-	for k, t := range tbs {
-		if int(next[k]) == len(s.steps[t]) {
-			continue
-		}
-		if a := s.at[s.steps[t][next[k]]]; best == ir.None || a < at {
-			best, at = t, a
-		}
-	}
-	return best
 }
 
 // searchLimit bounds one backward search, in moments visited.

@@ -40,16 +40,19 @@ const maxRegions = 64
 func layOutScratch(_ context.Context, s *state) error {
 	s.places = make([]scratchMap, s.fused.Ranks())
 	byRank := s.tbsByRank()
+	c := s.newClocks()
 	for r := range s.places {
 		m := &s.places[r]
 		blocks := s.blocksOf(ir.Rank(r), byRank[r], m)
 		if len(blocks) == 0 {
 			continue
 		}
-		clocks := s.clocksOfRank(byRank[r], nil)
+		if len(blocks) > 1 {
+			c.run(ir.Rank(r), byRank[r], nil)
+		}
 		var free []region
 		for b := range blocks {
-			free = s.put(&blocks[b], free, m, clocks)
+			free = c.put(&blocks[b], free, m)
 			for i := blocks[b].lo; i < blocks[b].hi; i++ {
 				m.offset[blocks[b].buf][i] = blocks[b].at + i - blocks[b].lo
 			}
@@ -122,11 +125,11 @@ func (s *state) blocksOf(r ir.Rank, tbs []int32, m *scratchMap) []block {
 
 // put places b in the smallest region that fits and is known to be free, or at
 // the end of the rank's scratch.
-func (s *state) put(b *block, free []region, m *scratchMap, c *clocks) []region {
-	firsts, lasts := s.extremes(b.uses)
+func (c *clocks) put(b *block, free []region, m *scratchMap) []region {
+	firsts, lasts := c.extremes(b.uses)
 	size, best := b.hi-b.lo, -1
 	for k := max(0, len(free)-maxRegions); k < len(free); k++ {
-		if free[k].size >= size && (best < 0 || free[k].size < free[best].size) && s.over(free[k].last, firsts, c) {
+		if free[k].size >= size && (best < 0 || free[k].size < free[best].size) && c.over(free[k].last, firsts) {
 			best = k
 		}
 	}
@@ -165,14 +168,14 @@ func (s *state) extremes(uses []int32) (firsts, lasts []int32) {
 
 // over reports whether every one of last is known to be done when any of first
 // starts.
-func (s *state) over(last, first []int32, c *clocks) bool {
+func (c *clocks) over(last, first []int32) bool {
 	for _, f := range first {
 		for _, l := range last {
-			done := c.at(s.tbOf[f], s.stepOf[f], s.tbOf[l])
-			if s.tbOf[f] == s.tbOf[l] {
-				done = s.stepOf[f] // its own earlier steps, not itself
+			done := c.of(c.tbOf[f], c.stepOf[f])[c.column[c.tbOf[l]]]
+			if c.tbOf[f] == c.tbOf[l] {
+				done = c.stepOf[f] // its own earlier steps, not itself
 			}
-			if done <= s.stepOf[l] {
+			if done <= c.stepOf[l] {
 				return false
 			}
 		}

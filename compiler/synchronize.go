@@ -25,10 +25,12 @@ func (w *waitTable) of(i int32) (on []int32, gone []bool) {
 func synchronize(_ context.Context, s *state) error {
 	s.steps = make([][]int32, len(s.tbs))
 	s.stepOf = make([]int32, len(s.exec))
+	s.ofRank = make([][]int32, s.fused.Ranks())
 	for _, i := range s.exec {
-		t := s.tbOf[i]
+		t, r := s.tbOf[i], s.fused.Instrs[i].Rank
 		s.stepOf[i] = int32(len(s.steps[t]))
 		s.steps[t] = append(s.steps[t], i)
+		s.ofRank[r] = append(s.ofRank[r], i)
 	}
 	w := waitTable{start: make([]int32, 1, len(s.exec)+1)}
 	for i := range int32(len(s.exec)) {
