@@ -1,0 +1,75 @@
+package checker
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// hostile are values that fields of a damaged file may have.
+var hostile = []int32{0, 1, 2, 3, 5, -1, -2, 71, 72, 1 << 20, math.MaxInt32, math.MaxInt32 - 1, math.MinInt32}
+
+// FuzzCheck sets fields of a small program to anything: the checker must give a
+// verdict, whatever it is, and leave the program as it was.
+func FuzzCheck(f *testing.F) {
+	f.Add(uint64(1), []byte{})
+	f.Add(uint64(2), []byte{0, 10, 1, 10, 2, 5, 3, 10, 4, 6, 5, 3})
+	f.Add(uint64(3), []byte{9, 10, 30, 12, 45, 2, 61, 11, 18, 4})
+	f.Add(uint64(4), []byte{6, 10, 7, 1, 8, 3, 10, 2, 11, 5, 12, 12})
+	f.Fuzz(func(t *testing.T, seed uint64, edits []byte) {
+		p := randomProgram(seed % 1000)
+		for i := 0; i+1 < len(edits) && i < 40; i += 2 {
+			edit(p, int(edits[i]), hostile[int(edits[i+1])%len(hostile)])
+		}
+		a, err := Check(context.Background(), p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Check(context.Background(), p, Options{})
+		if err != nil || a.Messages.Error() != b.Messages.Error() || a.MinSlots != b.MinSlots {
+			t.Fatalf("two checks differ: %v\n%v (%v)", a.Messages, b.Messages, err)
+		}
+		if a.OK == a.Messages.HasErrors() {
+			t.Fatal("OK and the messages disagree")
+		}
+	})
+}
+
+func edit(p *ir.Program, at int, v int32) {
+	c := p.Coll
+	g := &p.GPUs[at/64%len(p.GPUs)]
+	tb := &g.TBs[at/16%len(g.TBs)]
+	st := &ir.Step{}
+	if len(tb.Steps) > 0 {
+		st = &tb.Steps[at/8%len(tb.Steps)]
+	}
+	fields := []*int32{&st.Count, &st.Chan, &st.DepStart, &st.DepEnd, &st.Src.Index, &st.Dst.Index,
+		(*int32)(&st.Src.Buf), (*int32)(&st.Dst.Buf), (*int32)(&st.SendPeer), (*int32)(&st.RecvPeer), (*int32)(&st.Pos),
+		(*int32)(&tb.Send), (*int32)(&tb.Recv), &tb.Chan, &g.Input, &g.Output, &g.Scratch,
+		&p.Transport.Slots, &c.Ranks, &c.ChunkFactor, &c.Split, (*int32)(&c.Root), (*int32)(&c.Peer)}
+	switch k := at % (len(fields) + 8); {
+	case k < len(fields):
+		*fields[k] = v
+	case k == len(fields):
+		c.Kind = ir.CollectiveKind(v)
+	case k == len(fields)+1:
+		st.Kind = ir.StepKind(v)
+	case k == len(fields)+2:
+		p.MaxBytes = int64(v) << 31
+	case k == len(fields)+3:
+		p.Transport.SlotBytes = int64(v) << 31
+	case k == len(fields)+4 && len(p.Deps) > 0:
+		p.Deps[at%len(p.Deps)].TB = v
+	case k == len(fields)+5 && len(p.Deps) > 0:
+		p.Deps[at%len(p.Deps)].Step = v
+	case k == len(fields)+6:
+		c.Custom.Input[at%len(c.Custom.Input)] = v
+	default:
+		c.Counts = make([]int32, at%12)
+		for i := range c.Counts {
+			c.Counts[i] = v
+		}
+	}
+}
