@@ -273,3 +273,6 @@ func refined(d *ir.ChunkDAG, p *ir.Program) *ir.ChunkDAG {
 	}
 	return out
 }
+
+// newRand is a source of schedules that is the same in every run of a test.
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }

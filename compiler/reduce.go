@@ -128,8 +128,7 @@ const searchLimit = 512
 type query struct {
 	*state
 	epoch int32
-	seen  []int32 // by thread block: 1 + latest moment visited in this epoch
-	when  []int32 // by thread block: epoch of seen
+	seen  [][2]int32 // by instruction: epoch in which its start and end were visited
 	stack []moment
 }
 
@@ -137,7 +136,7 @@ type query struct {
 type moment struct{ of, end int32 }
 
 func newQuery(s *state) *query {
-	return &query{state: s, seen: make([]int32, len(s.tbs)), when: make([]int32, len(s.tbs))}
+	return &query{state: s, seen: make([][2]int32, len(s.exec))}
 }
 
 // implied reports whether wait k of instruction i follows from everything else.
@@ -189,13 +188,12 @@ func (q *query) before(m moment, goal int32, skip int) {
 	}
 }
 
-// visit puts m on the stack unless its step ran before the goal or a later
-// moment of its thread block has been visited, from which m is reached anyway.
+// visit puts m on the stack unless its step ran before the goal, from which the
+// goal can't be reached, or it has been there.
 func (q *query) visit(m moment, goal int32) {
-	t := q.tbOf[m.of]
-	if q.at[m.of] < q.at[goal] || q.when[t] == q.epoch && q.seen[t] > q.time(m) {
+	if q.at[m.of] < q.at[goal] || q.seen[m.of][m.end] == q.epoch {
 		return
 	}
-	q.when[t], q.seen[t] = q.epoch, q.time(m)+1
+	q.seen[m.of][m.end] = q.epoch
 	q.stack = append(q.stack, m)
 }

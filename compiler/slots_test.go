@@ -2,7 +2,6 @@ package compiler
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -60,7 +59,7 @@ func TestSlotsAreEnough(t *testing.T) {
 			s := newScript(t, coll, c.proto, "a", "b")
 			c.write(s)
 			r := s.compile(Options{})
-			if err := verify(s.d, r.Program, rand.New(rand.NewPCG(1, 2)), 50); err != nil {
+			if err := verify(s.d, r.Program, newRand(), 50); err != nil {
 				t.Fatal(err)
 			}
 			var codes []string
@@ -89,7 +88,7 @@ func TestWindowIsNarrowedLast(t *testing.T) {
 	if len(r.Notes) != 1 || r.Notes[0].Code != "window-narrowed" {
 		t.Errorf("got notes %v, want window-narrowed", r.Notes)
 	}
-	if err := verify(s.d, r.Program, rand.New(rand.NewPCG(1, 2)), 50); err != nil {
+	if err := verify(s.d, r.Program, newRand(), 50); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -109,7 +108,7 @@ func TestFullRingTurns(t *testing.T) {
 	}
 	for _, slots := range []int32{1, 2, 8} {
 		p := s.compile(Options{Slots: slots}).Program
-		if err := verify(s.d, p, rand.New(rand.NewPCG(1, 2)), 50); err != nil {
+		if err := verify(s.d, p, newRand(), 50); err != nil {
 			t.Errorf("%d slots: %v", slots, err)
 		}
 	}
@@ -128,7 +127,7 @@ func TestAllToAllSharesThreadBlocks(t *testing.T) {
 		if c := r.Program.Count(); c.MaxTBs != int(n-1) {
 			t.Errorf("%d ranks: got %d thread blocks, want %d", n, c.MaxTBs, n-1)
 		}
-		if err := verify(s.d, r.Program, rand.New(rand.NewPCG(1, 2)), 20); err != nil {
+		if err := verify(s.d, r.Program, newRand(), 20); err != nil {
 			t.Errorf("%d ranks: %v", n, err)
 		}
 	}
@@ -166,7 +165,7 @@ func TestRCCLHasNoFusedSteps(t *testing.T) {
 			t.Errorf("rank %d: got %d scratch chunks, want 1", g, p.GPUs[g].Scratch)
 		}
 	}
-	if err := verify(s.d, p, rand.New(rand.NewPCG(1, 2)), 20); err != nil {
+	if err := verify(s.d, p, newRand(), 20); err != nil {
 		t.Error(err)
 	}
 }
@@ -179,12 +178,10 @@ func TestReplicationPolicies(t *testing.T) {
 			s.d.Instances, s.d.Interleaved = 3, interleaved
 			write(s, kind)
 			p := s.compile(Options{}).Program
-			want := newMemory(p.Coll)
-			m, err := runProgram(p, rand.New(rand.NewPCG(1, 2)), 8, 1)
+			m, err := runProgram(p, newRand(), 8, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = want
 			for r := range ir.Rank(2) {
 				for i := range p.Coll.OutputChunks(r) {
 					exp := sum{}

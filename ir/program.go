@@ -56,6 +56,10 @@ type Program struct {
 	MaxBytes  int64 // inclusive; 0 is no limit
 	GPUs      []GPU
 	Deps      []Dep
+
+	// OneSided replaces the thread blocks' steps, nil in a two-sided program.
+	// GPUs then hold sizes alone.
+	OneSided *OneSided
 }
 
 // DepsOf returns what step s waits for. The slice is shared: don't change it.
