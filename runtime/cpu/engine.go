@@ -1,0 +1,214 @@
+package cpu
+
+import (
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mscclsh/mscclsh/runtime"
+)
+
+// waitKind is what a parked worker waits for.
+type waitKind uint8
+
+const (
+	running     waitKind = iota
+	waitMessage          // a message on an empty connection
+	waitSlot             // a slot of a full connection
+	waitStep             // a step of another thread block
+)
+
+// wait is one condition, and where in the program it stands.
+type wait struct {
+	kind waitKind
+	step int32
+	tile int64
+	conn *conn
+	of   *worker // waitStep
+	goal int64   // waitStep: value of of.posted
+}
+
+// ready reports whether the condition holds. It stays true once it is: only the
+// waiting worker itself could undo it.
+func (c *wait) ready() bool {
+	switch c.kind {
+	case waitMessage:
+		return c.conn.hasMessage()
+	case waitSlot:
+		return c.conn.hasSlot()
+	case waitStep:
+		return c.of.posted.Load() >= c.goal
+	}
+	return true
+}
+
+// spins is how often a worker yields before it parks: a partner that runs on
+// another processor is usually done by then, and with more workers than
+// processors the others get their turn at once.
+const spins = 4
+
+// engine is one run of a plan.
+type engine struct {
+	*plan
+	combine *runtime.Combine
+	events  bool
+	start   time.Time
+
+	stopped atomic.Bool // set once, with err
+
+	mu     sync.Mutex
+	live   int // workers that are not done
+	parked int // of those, parked with nobody about to wake them
+	err    error
+}
+
+// run executes the program once.
+func (e *engine) run() error {
+	for _, c := range e.conns {
+		c.reset()
+	}
+	for _, w := range e.workers {
+		w.posted.Store(0)
+		w.events = w.events[:0]
+	}
+	e.mu.Lock()
+	e.live = len(e.workers)
+	e.mu.Unlock()
+	e.start = time.Now()
+	var wg sync.WaitGroup
+	for _, w := range e.workers {
+		wg.Go(func() {
+			w.run(e)
+			e.leave()
+		})
+	}
+	wg.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
+	return e.leftovers()
+}
+
+// leave takes a finished worker out of the count; the rest may then be stuck.
+func (e *engine) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.live--
+	e.checkStuck()
+}
+
+// checkStuck ends the run if every worker that is left is parked.
+func (e *engine) checkStuck() {
+	if e.live > 0 && e.parked == e.live && !e.stopped.Load() {
+		e.stop(e.deadlock())
+	}
+}
+
+// await blocks w until c holds; it reports false if the engine stopped first.
+func (e *engine) await(w *worker, c wait) bool {
+	for range spins {
+		goruntime.Gosched()
+		if c.ready() {
+			return true
+		}
+	}
+	e.mu.Lock()
+	if e.stopped.Load() {
+		e.mu.Unlock()
+		return false
+	}
+	// Registering comes before the last look: whoever makes the condition true
+	// afterwards finds w registered.
+	w.waits = c
+	w.register()
+	if c.ready() {
+		w.unregister()
+		w.waits = wait{}
+		e.mu.Unlock()
+		return true
+	}
+	e.parked++
+	e.checkStuck()
+	e.mu.Unlock()
+	<-w.wake
+	return !e.stopped.Load()
+}
+
+func (w *worker) register() {
+	switch c := &w.waits; c.kind {
+	case waitMessage:
+		c.conn.waitingReceiver.Store(w)
+	case waitSlot:
+		c.conn.waitingSender.Store(w)
+	case waitStep:
+		c.of.sleeping = append(c.of.sleeping, w)
+		c.of.sleepers.Add(1)
+	}
+}
+
+func (w *worker) unregister() {
+	switch c := &w.waits; c.kind {
+	case waitMessage:
+		c.conn.waitingReceiver.Store(nil)
+	case waitSlot:
+		c.conn.waitingSender.Store(nil)
+	case waitStep:
+		i := slices.Index(c.of.sleeping, w)
+		c.of.sleeping = slices.Delete(c.of.sleeping, i, i+1)
+		c.of.sleepers.Add(-1)
+	}
+}
+
+// rouse wakes p if it is parked and its condition holds.
+func (e *engine) rouse(p *worker) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rouseLocked(p)
+}
+
+func (e *engine) rouseLocked(p *worker) {
+	if p.waits.kind != running && p.waits.ready() {
+		e.release(p)
+	}
+}
+
+// release lets a parked worker go on.
+func (e *engine) release(p *worker) {
+	p.unregister()
+	p.waits = wait{}
+	e.parked--
+	p.wake <- struct{}{}
+}
+
+// rouseSleepers wakes those whose step w has posted.
+func (e *engine) rouseSleepers(w *worker) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := len(w.sleeping) - 1; i >= 0; i-- {
+		e.rouseLocked(w.sleeping[i])
+	}
+}
+
+// fail ends the run with err, unless it has ended already.
+func (e *engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.stopped.Load() {
+		e.stop(err)
+	}
+}
+
+// stop makes every worker return; e.mu is held.
+func (e *engine) stop(err error) {
+	e.err = err
+	e.stopped.Store(true)
+	for _, w := range e.workers {
+		if w.waits.kind != running {
+			e.release(w)
+		}
+	}
+}
