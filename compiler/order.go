@@ -23,7 +23,8 @@ import (
 // concurrency than the one before:
 //
 //	eager    by depth, then by the longest way to go, then as written
-//	bubble   a flow enters a connection only if a slot stays free behind it
+//	bubble   messages go as they come, and a flow enters a connection only if a
+//	         slot stays free behind it
 //	split    counts are cut to half the slots, and the ladder starts again
 //	window   with split switched off: fewer sizes, so that more chunks fit a message
 //	serial   one flow at a time; needs no slots beyond the first
@@ -70,12 +71,12 @@ func order(ctx context.Context, s *state) error {
 }
 
 // fewerSlots asks for what lets steps need fewer slots, if there are steps that
-// need more than a connection has and it has not been done: their counts split, or
-// else the sizes limited.
+// fill more than half of a connection and it has not been done: their counts
+// split, or else the sizes limited.
 func (s *state) fewerSlots() error {
 	longest, _ := s.longest()
 	switch {
-	case s.messages(longest) <= s.transport.Slots || s.taken.allJoin:
+	case s.messages(longest) <= s.easyMessages() || s.taken.allJoin:
 		return nil
 	case !s.disabled["split"] && !s.taken.split:
 		s.taken.split, s.taken.reorder = true, eager

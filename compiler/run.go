@@ -16,17 +16,19 @@ type run struct {
 	wants  []int32 // dependencies and messages an instruction still waits for
 	succ   []int32 // successors of v: succ[succAt[v]:succAt[v+1]]
 	succAt []int32
-	// Messages of a connection go in one order. nextSend and nextRecv chain the
-	// instructions at each end; both count among wants.
+	// Messages of a connection go in one order, by precedence (eager) or as they
+	// come (bubble). nextSend and nextRecv chain the instructions at each end; both
+	// count among wants.
 	nextSend, nextRecv []int32
+	lastRecv           []int32 // by connection: receive of the newest message in flight, or None (bubble)
 
 	heap     ranked // ready instructions (serial: heads of ready flows)
 	inFlight []int32
-	parked   []int32 // by connection: the send that waits for a slot, or None
-	head     []int32 // first instruction of the flow
-	missing  []int32 // by flow head: others of the flow that wait for more than their message
-	waiting  []bool  // by flow head: ready, but its flow can't run together yet
-	running  int32   // head of the flow that runs together now, or None
+	parked   [][]int32 // by connection: sends that wait for a slot
+	head     []int32   // first instruction of the flow
+	missing  []int32   // by flow head: others of the flow that wait for more than their message
+	waiting  []bool    // by flow head: ready, but its flow can't run together yet
+	running  int32     // head of the flow that runs together now, or None
 	exec     []int32
 	load     []int32 // steps a thread block has
 	ofRank   [][]int32
@@ -42,7 +44,7 @@ func newRun(s *state) *run {
 	n := len(s.fused.Instrs)
 	r := &run{state: s, mode: s.taken.reorder, met: ir.None, running: ir.None,
 		wants: make([]int32, n), nextSend: filled(n, ir.None), nextRecv: filled(n, ir.None),
-		inFlight: make([]int32, len(s.conns)), parked: filled(len(s.conns), ir.None),
+		inFlight: make([]int32, len(s.conns)), parked: make([][]int32, len(s.conns)), lastRecv: filled(len(s.conns), ir.None),
 		head: make([]int32, n), missing: make([]int32, n), waiting: make([]bool, n), exec: make([]int32, 0, n),
 		ofRank: make([][]int32, s.fused.Ranks()), load: make([]int32, len(s.tbs)), mark: make([]int32, len(s.tbs))}
 	if r.rank = s.precedence(); r.rank == nil {
@@ -61,7 +63,7 @@ func newRun(s *state) *run {
 		}
 	}
 	r.link()
-	if r.mode != serial {
+	if r.mode == eager {
 		r.chainMessages()
 	}
 	for i := range n {
@@ -130,7 +132,7 @@ func (r *run) all() bool {
 		case m > r.transport.Slots:
 			r.waiting[i] = !r.together(i)
 		case r.inFlight[c]+m > r.room(i, m):
-			r.parked[c] = i
+			r.parked[c] = append(r.parked[c], i)
 		default:
 			r.do(i)
 		}
@@ -158,13 +160,17 @@ func (r *run) do(i int32) {
 	m := r.messages(in.Count)
 	if c := r.sendBy[i]; c != ir.None {
 		r.inFlight[c] += m
+		r.queue(c, int32(in.SendTo))
 	}
 	if c := r.recvBy[i]; c != ir.None {
 		r.inFlight[c] -= m
-		if p := r.parked[c]; p != ir.None {
-			r.parked[c] = ir.None
+		if r.lastRecv[c] == i {
+			r.lastRecv[c] = ir.None
+		}
+		for _, p := range r.parked[c] {
 			r.heap.push(p)
 		}
+		r.parked[c] = r.parked[c][:0]
 	}
 	for _, v := range r.succ[r.succAt[i]:r.succAt[i+1]] {
 		r.satisfy(v)
@@ -175,6 +181,19 @@ func (r *run) do(i int32) {
 	if v := r.nextRecv[i]; v != ir.None {
 		r.satisfy(v)
 	}
+}
+
+// queue puts a message behind those in flight on its connection, in the mode in
+// which they go as they come: its receive waits for the receive of the one before.
+func (r *run) queue(c, recv int32) {
+	if r.mode != bubble {
+		return
+	}
+	if last := r.lastRecv[c]; last != ir.None {
+		r.nextRecv[last] = recv
+		r.wants[recv]++
+	}
+	r.lastRecv[c] = recv
 }
 
 // satisfy tells v that one thing it waits for has happened.
@@ -204,6 +223,12 @@ func (r *run) together(head int32) bool {
 	r.flow = r.flowFrom(r.flow[:0], head)
 	if !r.apart(r.flow) {
 		return false
+	}
+	for _, i := range r.flow[:len(r.flow)-1] {
+		if c := r.sendBy[i]; r.inFlight[c] > 0 { // again when it has drained
+			r.parked[c] = append(r.parked[c], head)
+			return false
+		}
 	}
 	r.running = head
 	for _, i := range r.flow {

@@ -13,10 +13,7 @@ import (
 func splitCounts(_ context.Context, s *state) error {
 	limit := s.limits.Count
 	if s.taken.split {
-		// Half the slots: two steps can then be in flight, so that a chain of
-		// fused steps keeps moving.
-		fit := max(s.transport.Slots/2, 1) * s.regime
-		if limit == 0 || fit < limit {
+		if fit := s.easyMessages() * s.regime; limit == 0 || fit < limit {
 			limit = fit
 		}
 	}
@@ -60,14 +57,15 @@ func splitCounts(_ context.Context, s *state) error {
 	return nil
 }
 
+// easyMessages is half the slots: two steps can then be in flight on a
+// connection, so that a chain of fused steps keeps moving.
+func (s *state) easyMessages() int32 { return max(s.transport.Slots/2, 1) }
+
 // tooLong reports whether the operation must be cut to limit: anything over the
 // target's own limit, and for slots only what crosses ranks.
 func (s *state) tooLong(op *ir.ChunkOp, limit int32) bool {
 	if op.Count <= limit {
 		return false
 	}
-	if s.limits.Count > 0 && op.Count > s.limits.Count {
-		return true
-	}
-	return op.Remote() && s.messages(op.Count) > s.transport.Slots
+	return op.Remote() || s.limits.Count > 0 && op.Count > s.limits.Count
 }
