@@ -1,0 +1,64 @@
+# mscclsh: build, test and measure. "make help" lists the targets.
+
+GO       := scripts/go
+BIN      := bin/mscclsh
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+BUILD    := -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+# Pinned here, not in go.mod, so that users of the module don't inherit it.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 10s
+N        ?= 100000
+
+# What a script run by make may assume about the tree: paths relative to it.
+export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race lint fuzz random bench docs cover clean setup-build setup-test FORCE
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+setup-build:
+	@scripts/setup.sh build
+
+setup-test:
+	@scripts/setup.sh test
+
+build: $(BIN) ## build bin/mscclsh
+
+# Go's own cache decides what is out of date.
+$(BIN): setup-build FORCE
+	@mkdir -p bin
+	@$(GO) build $(BUILD) -o $@ ./cmd/mscclsh
+
+run: build ## build, then compile, check and run the ring AllReduce on this CPU
+	@$(BIN) algorithms/allreduce_ring.star
+
+test: setup-test ## run the tests, after installing what they need (as root, through apt)
+	@$(GO) test ./...
+
+race: setup-test ## run the tests under the race detector
+	@scripts/race.sh
+
+lint: setup-build ## gofmt, go vet and staticcheck
+	@scripts/gofmt.sh
+	@$(GO) vet ./...
+	@$(GO) run $(STATICCHECK) ./...
+
+fuzz: setup-build ## run every fuzz target for FUZZTIME each (10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+random: setup-build ## compile, check and run N random programs (100000)
+	@scripts/random.sh $(N)
+
+bench: build ## measure the command and the packages; see docs/benchmarks.md
+	@scripts/bench.sh $(BIN)
+
+docs: build ## regenerate the generated pages of docs/
+	@scripts/docs.sh $(BIN)
+
+cover: setup-test ## run the tests and print their coverage
+	@scripts/cover.sh
+
+clean: ## remove what make made
+	@rm -rf bin coverage.out

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mscclsh/mscclsh/algorithms"
+	"github.com/mscclsh/mscclsh/compiler"
+)
+
+// commandTable lists the commands; the first is what happens without a name.
+func commandTable() []command {
+	return []command{
+		{
+			Args:  "SCRIPT [--parameter value ...]",
+			Short: "Compile a collective algorithm, check it and run it on real data",
+			Long: `The script is traced, compiled for --target, and the compiled program is checked: its results for
+every rank, races, and deadlock with the slots that the target really has. Then it runs on this CPU, step
+for step as a GPU would run it, and what comes out is compared with a direct computation. With --emit (or
+XML() in the script) it is written instead.
+
+The tool's flags stand before the script. What follows the script belongs to it: its parameters
+(mscclsh SCRIPT --help lists them); a flag of the tool is accepted there too unless a parameter has its
+name, and is always reached as --tool.NAME.
+
+Scripts of the library are called @algorithms/NAME.star; mscclsh algorithms lists them.
+
+Exit codes: 0 done, 1 the program is wrong, 2 the call is wrong, 3 this machine can't (memory, disk, or a
+defect of mscclsh), 130 interrupted.`,
+			Examples: []string{
+				"mscclsh @algorithms/allreduce_ring.star",
+				"mscclsh @algorithms/allreduce_ring.star --ranks 16 --channels 4 --size 64MiB",
+				"mscclsh --emit xml -o ring.xml @algorithms/allreduce_ring.star --protocol LL128",
+			},
+			Flags:   flagNames(),
+			MaxArgs: -1,
+			MinArgs: 1,
+			Script:  true,
+			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Script(ctx, args) },
+		},
+		{
+			Name:  "check",
+			Args:  "FILE [--parameter value ...]",
+			Short: "Check a script's program, or one written with --emit text, without running it",
+			Long: `Prints the verdict: whether every output is right, whether two thread blocks race, and whether the
+program can deadlock with the slots that its connections have, in every size regime of its window.`,
+			Examples: []string{"mscclsh check @algorithms/alltoall_two_step.star --nodes 4"},
+			Flags:    checkFlags(),
+			MaxArgs:  -1,
+			MinArgs:  1,
+			Script:   true,
+			Run:      func(ctx context.Context, s *Session, args []string) error { return s.CheckFile(ctx, args) },
+		},
+		{
+			Name:  "algorithms",
+			Short: "List the algorithms of the library",
+			Run: func(_ context.Context, s *Session, _ []string) error {
+				return s.listAlgorithms()
+			},
+		},
+		{
+			Name:  "passes",
+			Short: "List the compiler's passes in order",
+			Run: func(_ context.Context, s *Session, _ []string) error {
+				for _, p := range compiler.Passes() {
+					fmt.Fprintf(s.Out, "%-14s  %s%s\n", p.Name, p.Doc, optionalMark(p))
+				}
+				return nil
+			},
+		},
+		{
+			Name:     "doc",
+			Args:     "[PAGE]",
+			Short:    "Print a page of the reference, as Markdown",
+			Examples: []string{"mscclsh doc language"},
+			MaxArgs:  1,
+			Values:   docPages(),
+			Run: func(_ context.Context, s *Session, args []string) error {
+				return s.doc(args)
+			},
+		},
+		{
+			Name:    "completion",
+			Args:    "SHELL",
+			Short:   "Print a completion script for bash, zsh, fish or powershell",
+			Long:    "Load it with, for example: source <(mscclsh completion bash)",
+			MinArgs: 1,
+			MaxArgs: 1,
+			Values:  []string{"bash", "zsh", "fish", "powershell"},
+			Run: func(_ context.Context, s *Session, args []string) error {
+				return s.completion(args[0])
+			},
+		},
+		{
+			Name:  "version",
+			Short: "Print the version",
+			Run: func(_ context.Context, s *Session, _ []string) error {
+				_, err := fmt.Fprintln(s.Out, versionText())
+				return err
+			},
+		},
+		{
+			Name:    "help",
+			Args:    "[COMMAND]",
+			Short:   "Print the help of a command",
+			MaxArgs: 1,
+			Values:  []string{"check", "algorithms", "passes", "doc", "completion", "version", "help"},
+			Run: func(_ context.Context, s *Session, args []string) error {
+				name := ""
+				if len(args) > 0 {
+					name = args[0]
+				}
+				table := commandTable()
+				i := slices.IndexFunc(table, func(c command) bool { return c.Name == name })
+				writeHelp(s.Out, &table[i])
+				return nil
+			},
+		},
+	}
+}
+
+func optionalMark(p compiler.PassInfo) string {
+	if p.Required {
+		return ""
+	}
+	return " (--disable " + p.Name + " leaves it out)"
+}
+
+// flagNames are all of the tool's flags.
+func flagNames() []string {
+	var names []string
+	for _, f := range flagTable() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// checkFlags are those that mean something without emitting or running.
+func checkFlags() []string {
+	var names []string
+	for _, f := range compileFlags() {
+		names = append(names, f.Name)
+	}
+	return append(names, "target", "in-place", "out-of-place", "json", "quiet")
+}
+
+// listAlgorithms prints the library's scripts, one a line.
+func (s *Session) listAlgorithms() error {
+	for _, name := range algorithms.Names() {
+		summary, err := algorithms.Summary(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.Out, "@algorithms/%-36s  %s\n", name+".star", summary)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// writeHuman prints the report for a person: a line or two a part, the run as
+// nccl-tests would print it.
+func (r *Report) writeHuman(w io.Writer, st style) {
+	if p := r.Program; p != nil {
+		fmt.Fprintf(w, "%s: %s on %s, %s, %s%s\n", st.label.Render(p.Name), p.Collective, plural(int64(p.Ranks), "rank"),
+			p.Protocol, modeName(p.InPlace), instancesText(p.Instances))
+	}
+	if c := r.Compiled; c != nil {
+		c.writeHuman(w, st)
+	}
+	if c := r.Check; c != nil {
+		c.writeHuman(w, st)
+	}
+	if x := r.Run; x != nil {
+		x.writeHuman(w, st)
+	}
+	if e := r.Emitted; e != nil {
+		part(w, st, "emitted", fmt.Sprintf("%s to %s", e.Form, e.File))
+	}
+}
+
+// part prints one part: its name and its lines, the later ones indented alike.
+func part(w io.Writer, st style, name string, lines ...string) {
+	for i, line := range lines {
+		if i == 0 {
+			fmt.Fprintf(w, "  %s%s  %s\n", st.label.Render(name), strings.Repeat(" ", max(0, 8-len(name))), line)
+		} else {
+			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", 12), line)
+		}
+	}
+}
+
+func (c *CompiledPart) writeHuman(w io.Writer, st style) {
+	blocks := fmt.Sprintf("%s (at most %d a rank), %s", plural(int64(c.ThreadBlocks), "thread block"),
+		c.MaxThreadBlocks, plural(int64(c.Channels), "channel"))
+	name := "compiled"
+	if c.Target == "" {
+		name = "read"
+	}
+	if c.Target == "" {
+		part(w, st, name, blocks, fmt.Sprintf("%s, %s, %s, scratch %s",
+			plural(int64(c.Steps), "step"), plural(int64(c.Dependencies), "dependency"),
+			plural(int64(c.Nops), "nop"), scratchText(c)))
+		return
+	}
+	part(w, st, name, "for "+c.Target+": "+blocks,
+		fmt.Sprintf("%s from %s before fusion, %s of %s kept, %s, scratch %s",
+			plural(int64(c.Steps), "step"), grouped(int64(c.StepsBefore)), grouped(int64(c.Dependencies)),
+			plural(int64(c.DependenciesFound), "dependency"), plural(int64(c.Nops), "nop"), scratchText(c)))
+	if c.MinBytes > 0 || c.MaxBytes > 0 {
+		part(w, st, "sizes", windowText(c.MinBytes, c.MaxBytes))
+	}
+	for _, n := range c.Notes {
+		text := n.Text
+		if n.File != "" {
+			text = fmt.Sprintf("%s:%d:%d: %s", n.File, n.Line, n.Col, n.Text)
+		}
+		label := "note"
+		if n.Severity == "warning" {
+			label = "warning"
+		}
+		part(w, st, label, text)
+	}
+}
+
+func scratchText(c *CompiledPart) string {
+	if c.ScratchChunks == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s (at most %d a rank)", plural(c.ScratchChunks, "chunk"), c.MaxScratchChunks)
+}
+
+func (c *CheckPart) writeHuman(w io.Writer, st style) {
+	if !c.Holds {
+		part(w, st, "check", st.bad.Render("fails: "+plural(int64(countErrors(c.Messages)), "error")))
+		return
+	}
+	text := fmt.Sprintf("%s: every output right, no race, no deadlock with %s or more", st.good.Render("holds"),
+		plural(int64(c.MinSlots), "slot"))
+	lines := []string{text + " (" + regimesText(c.Regimes) + ")"}
+	if c.OrderDiffers {
+		lines = append(lines, st.dim.Render("ranks add in different orders: their sums may differ in the last bits"))
+	}
+	part(w, st, "check", lines...)
+}
+
+// regimesText tells the message sizes that were judged.
+func regimesText(k []int32) string {
+	switch len(k) {
+	case 0:
+		return "no messages"
+	case 1:
+		return "one size regime"
+	}
+	return fmt.Sprintf("%d size regimes, %d to %d chunks in a message", len(k), k[0], k[len(k)-1])
+}
+
+// writeHuman prints nccl-tests' columns: sizes in bytes, time in microseconds,
+// bandwidths in GB/s (10^9).
+func (x *RunPart) writeHuman(w io.Writer, st style) {
+	columns := fmt.Sprintf("%12s %12s %8s %6s %5s %10s %8s %8s %7s",
+		"size(B)", "count", "type", "redop", "root", "time(us)", "algbw", "busbw", "#wrong")
+	row := fmt.Sprintf("%12d %12d %8s %6s %5d %10.1f %8.2f %8.2f %7d",
+		x.Bytes, x.Elements, x.DType, x.Op, x.Root, float64(x.MedianNS)/1e3, x.AlgBW, x.BusBW, x.Wrong)
+	verdict := st.good.Render("every output is right")
+	if !x.Verified {
+		verdict = st.bad.Render("wrong outputs")
+	}
+	moved := fmt.Sprintf("moved %s over connections in %s, %.2f GB/s; %s", formatSize(x.Moved),
+		time.Duration(x.MedianNS).Round(time.Microsecond), x.MoveRate, verdict)
+	if x.Iterations > 1 {
+		moved = fmt.Sprintf("median of %d: %s", x.Iterations, moved)
+	}
+	part(w, st, "run", moved, st.dim.Render(columns), row)
+}
+
+func countErrors(list []jsonMessage) int {
+	n := 0
+	for i := range list {
+		if list[i].Severity == "error" {
+			n++
+		}
+	}
+	return n
+}
+
+func modeName(inPlace bool) string {
+	if inPlace {
+		return "in place"
+	}
+	return "out of place"
+}
+
+func instancesText(n int32) string {
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(", %d instances", n)
+}
+
+func windowText(least, most int64) string {
+	switch {
+	case most == 0:
+		return "from " + formatSize(least) + " on"
+	case least == 0:
+		return "up to " + formatSize(most)
+	}
+	return formatSize(least) + " to " + formatSize(most)
+}
+
+// plural is "1 step", "2 steps", "0 dependencies".
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return grouped(n) + " " + stem + "ies"
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+// grouped is n with a comma after every thousand.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts and the generated pages of docs/")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"mscclsh": main})
+}
+
+// TestScript runs the transcripts in testdata/script: calls of the command with
+// what they print, write and return.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"jsonpath": jsonPath,
+		},
+	})
+}
+
+// exits CODE COMMAND ARGS... runs a command that must end with the exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARGS]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	if coded, ok := err.(interface{ ExitCode() int }); ok {
+		got = coded.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("running %s: %v", args[1], err)
+	}
+	if fmt.Sprint(got) != args[0] {
+		ts.Fatalf("exit code: got %d, want %s", got, args[0])
+	}
+}
+
+// jsonpath FILE KEY.KEY... VALUE compares one value of a JSON object; FILE may be
+// stdout. VALUE is JSON; the word some is any value but null, and none is absence.
+func jsonPath(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: jsonpath FILE PATH VALUE")
+	}
+	var at any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &at); err != nil {
+		ts.Fatalf("%s is no JSON: %v", args[0], err)
+	}
+	for _, key := range strings.Split(args[1], ".") {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[key]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(key, &i); err != nil || i >= len(v) {
+				ts.Fatalf("%s: no element %s", args[1], key)
+			}
+			at = v[i]
+		default:
+			at = nil
+		}
+	}
+	got, err := json.Marshal(at)
+	ts.Check(err)
+	switch {
+	case args[2] == "some" && at != nil, args[2] == "none" && at == nil, string(got) == args[2]:
+	default:
+		ts.Fatalf("%s: got %s, want %s", args[1], got, args[2])
+	}
+}
+
+// TestDocs compares the committed pages of the reference with the generated ones.
+func TestDocs(t *testing.T) {
+	for _, page := range docTable() {
+		var b strings.Builder
+		if err := page.write(&b); err != nil {
+			t.Fatal(err)
+		}
+		file := "../../docs/" + page.name + ".md"
+		if *update {
+			if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		committed, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(committed) != b.String() {
+			t.Errorf("%s is not what mscclsh doc %s prints; run make docs", file, page.name)
+		}
+	}
+}

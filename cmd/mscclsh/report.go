@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/runtime"
+)
+
+// Report is all that one call has to say; --json prints it as it stands here, so
+// a field once here keeps its name and its unit. Parts that did not happen are
+// absent.
+type Report struct {
+	OK       bool          `json:"ok"`
+	Errors   []jsonMessage `json:"errors,omitempty"` // what ended the call early
+	Program  *ProgramPart  `json:"program,omitempty"`
+	Compiled *CompiledPart `json:"compiled,omitempty"`
+	Check    *CheckPart    `json:"check,omitempty"`
+	Run      *RunPart      `json:"run,omitempty"`
+	Emitted  *EmittedPart  `json:"emitted,omitempty"`
+}
+
+// ProgramPart says which program it is.
+type ProgramPart struct {
+	Name       string `json:"name"`
+	Source     string `json:"source"`
+	Collective string `json:"collective"`
+	Topology   string `json:"topology"`
+	Ranks      int32  `json:"ranks"`
+	Chunks     int32  `json:"chunks"` // that a buffer is cut into
+	Instances  int32  `json:"instances"`
+	Protocol   string `json:"protocol"`
+	InPlace    bool   `json:"in_place"`
+}
+
+// CompiledPart says what the compiler made.
+type CompiledPart struct {
+	Target            string        `json:"target,omitempty"` // absent for a program that was read, not compiled
+	ThreadBlocks      int           `json:"thread_blocks"`
+	MaxThreadBlocks   int           `json:"max_thread_blocks_per_rank"`
+	Channels          int           `json:"channels"`
+	ChunkOperations   int           `json:"chunk_operations"`
+	StepsBefore       int           `json:"steps_before_fusion"`
+	Steps             int           `json:"steps"` // nops not counted
+	Nops              int           `json:"nops"`
+	DependenciesFound int           `json:"dependencies_found"`
+	Dependencies      int           `json:"dependencies"`
+	ScratchChunks     int64         `json:"scratch_chunks"`              // of all ranks
+	MaxScratchChunks  int32         `json:"max_scratch_chunks_per_rank"` // of one
+	Slots             int32         `json:"slots"`
+	SlotBytes         int64         `json:"slot_bytes"`
+	MinBytes          int64         `json:"min_bytes"`
+	MaxBytes          int64         `json:"max_bytes"` // 0 is no limit
+	Notes             []jsonMessage `json:"notes"`
+	Passes            []PassPart    `json:"passes,omitempty"` // with --time-passes
+}
+
+// PassPart is how long one pass took.
+type PassPart struct {
+	Pass string `json:"pass"`
+	NS   int64  `json:"ns"`
+}
+
+// CheckPart is the checker's verdict.
+type CheckPart struct {
+	Holds        bool          `json:"holds"`
+	Regimes      []int32       `json:"regimes"` // chunks in a message
+	MinSlots     int32         `json:"min_slots"`
+	OrderDiffers bool          `json:"order_differs"`
+	Messages     []jsonMessage `json:"messages"`
+}
+
+// RunPart is what running it gave. Bandwidths are in GB/s, 10^9 bytes a second.
+type RunPart struct {
+	Bytes      int64              `json:"bytes"`
+	Elements   int64              `json:"elements"`
+	DType      string             `json:"dtype"`
+	Op         string             `json:"op"`
+	Root       int32              `json:"root"` // -1 without one
+	Iterations int                `json:"iterations"`
+	MinNS      int64              `json:"min_ns"`
+	MedianNS   int64              `json:"median_ns"`
+	AlgBW      float64            `json:"algbw_gbs"`
+	BusBW      float64            `json:"busbw_gbs"`
+	Moved      int64              `json:"moved_bytes"` // over connections, in one iteration
+	MoveRate   float64            `json:"move_gbs"`
+	Verified   bool               `json:"verified"`
+	Compared   int64              `json:"compared_elements"`
+	Wrong      int64              `json:"wrong_elements"`
+	Unbounded  int64              `json:"unjudged_elements"` // that could overflow
+	MaxError   float64            `json:"max_error"`
+	MaxBound   float64            `json:"max_error_allowed"`
+	Mismatches []runtime.Mismatch `json:"mismatches"`
+}
+
+// EmittedPart says what was written where.
+type EmittedPart struct {
+	Form string `json:"form"`
+	File string `json:"file"`
+}
+
+// jsonMessage is diag.Message with stable keys.
+type jsonMessage struct {
+	Severity   string     `json:"severity"`
+	Code       string     `json:"code,omitempty"`
+	File       string     `json:"file,omitempty"`
+	Line       int32      `json:"line,omitempty"`
+	Col        int32      `json:"col,omitempty"`
+	Text       string     `json:"text"`
+	Notes      []jsonNote `json:"notes,omitempty"`
+	Suggestion string     `json:"suggestion,omitempty"`
+}
+
+type jsonNote struct {
+	File string `json:"file,omitempty"`
+	Line int32  `json:"line,omitempty"`
+	Col  int32  `json:"col,omitempty"`
+	Text string `json:"text"`
+}
+
+func jsonMessages(list diag.List) []jsonMessage {
+	out := make([]jsonMessage, 0, len(list))
+	for _, m := range list {
+		j := jsonMessage{Severity: m.Severity.String(), Code: m.Code, File: m.Pos.File, Line: m.Pos.Line,
+			Col: m.Pos.Col, Text: m.Text, Suggestion: m.Suggestion}
+		for _, n := range m.Notes {
+			j.Notes = append(j.Notes, jsonNote{n.Pos.File, n.Pos.Line, n.Pos.Col, n.Text})
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// writeJSON prints the report as one object.
+func (r *Report) writeJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
