@@ -36,7 +36,7 @@ func replicate(_ context.Context, s *state) error {
 	r := replicator{state: s, factor: int32(factor)}
 	if r.factor > 1 && !d.Interleaved && d.Coll.Segment() == 0 {
 		return diag.Errorf(diag.Pos{}, "replication-policy",
-			"program %q: blocked replication (interleaved_replication=False) would move chunks of a %s to other places", d.Name, d.Coll).
+			"program %q: interleaved_replication=False would renumber the chunks of collective %s, whose places have a meaning", d.Name, d.Coll).
 			Suggest("leave interleaved_replication at True")
 	}
 	spec := *d.Spec

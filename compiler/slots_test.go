@@ -228,7 +228,7 @@ func TestBlockedReplicationIsRefusedWhereItWouldMoveChunks(t *testing.T) {
 	s.d.Instances, s.d.Interleaved = 2, false
 	s.copy(in(0, 0), in(1, 0), 1)
 	_, err := Compile(context.Background(), s.d, Options{})
-	const want = `program "test": blocked replication (interleaved_replication=False) would move chunks of a test to other places
+	const want = `program "test": interleaved_replication=False would renumber the chunks of collective test, whose places have a meaning
     leave interleaved_replication at True`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -1,0 +1,242 @@
+package compiler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// OneSided turns a two-sided program into one of puts, signals, waits and
+// packets, as MSCCL++'s executor runs them.
+//
+// Thread blocks. A one-sided block isn't tied to one peer, so all thread blocks
+// of a rank that use one channel become one block: chains of receives from many
+// peers then are one operation with many operands, and what thread blocks waited
+// for each other is plain order. Instances have channels of their own and so stay
+// parallel. Where the one block exceeds a limit the thread blocks are kept, with
+// semaphores between them.
+//
+// Levels. A step's level counts the messages and semaphores on the longest way to
+// it. The steps of a block of one level are a batch: it waits for everything it
+// needs, moves data, then signals. Whatever a batch waits for comes from lower
+// levels, so no program that ends with connections of any length can hang. (A
+// program for a few slots ends with more, too.)
+//
+// Simple. Each message has a place of its own in the receiver's scratch, where it
+// is put and then signaled; nobody waits for a free slot. It is put straight into
+// its destination where everything that used this place before happens before
+// the put. At the start of a launch a receiver tells the sender that its kernel
+// has begun, and so its last one ended: without that, a fast sender would overwrite
+// what a slow receiver still reads. Where a sender hears of the receiver's kernel in
+// another way first, that is left out.
+//
+// LL. Each message has a place of its own in packet scratch; flags in the packets
+// replace signals. Launches alternate between two halves, so a sender may be one
+// launch ahead, not two: if no message of a launch tells it that the receiver has
+// begun, it asks for a signal before it ends. Packets carry no order for other
+// data, so hazards on a rank are found anew and given semaphores. Results that
+// are only passed on need a place that holds plain data: a dead one of the rank's
+// output or input, else in scratch below the packets.
+//
+// Thread blocks meet (nop) between operations of which one writes what another
+// touches, after waiting and before signaling.
+func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (*ir.Program, diag.List, error) {
+	if p.OneSided != nil {
+		return nil, nil, diag.Errorf(diag.Pos{}, "one-sided", "program %q is one-sided already", p.Name)
+	}
+	if err := refuseSizes(p); err != nil {
+		return nil, nil, err
+	}
+	if !o.KeepBlocks {
+		out, notes, err := exportPlan(ctx, p, true)
+		if m, limit := err.(*diag.Message); !limit || m.Code != planLimit {
+			return out, notes, err
+		}
+	}
+	return exportPlan(ctx, p, false)
+}
+
+// OneSidedOptions steers OneSided. The zero value makes one block a channel.
+type OneSidedOptions struct {
+	KeepBlocks bool // keep the thread blocks of the two-sided program
+}
+
+// Limits of MSCCL++'s executor (include/mscclpp/execution_common.hpp), which
+// checks the first one only.
+const (
+	planOps      = 64 // operations of a block
+	planChannels = 16 // channels of a block
+	planIDs      = 8  // channels or semaphores of an operation
+	planOperands = 10 // sources, or destinations, of an operation
+	planBytes    = math.MaxUint32
+)
+
+const (
+	planLimit     = "plan-limit"
+	planAlignment = 16   // bytes; packets carry 8 of data
+	planThreads   = 1024 // of a block
+)
+
+// refuseSizes refuses ranks without an input or output: the executor divides the
+// size of the buffer by its chunks.
+func refuseSizes(p *ir.Program) error {
+	for r := range p.GPUs {
+		g := &p.GPUs[r]
+		for _, b := range []struct {
+			name   string
+			chunks int32
+		}{{"input", g.Input}, {"output", g.Output}} {
+			if b.chunks == 0 {
+				return diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %s: rank %d has no %s, and MSCCL++'s executor divides by the number of its chunks", p.Coll, r, b.name)
+			}
+		}
+	}
+	return nil
+}
+
+// export is one try at a one-sided program.
+type export struct {
+	p       *ir.Program
+	packets bool
+	merged  bool
+
+	nodes   []node // of the two-sided program
+	topo    []int32
+	order   []int32 // by level, then as in topo
+	blocks  []planBlock
+	blockOf [][]int32 // of a rank: its blocks
+	batches []batch   // by level, then block
+	clock   [][]int32 // of a batch: by block of the rank, how many of its batches are done
+	conns   []planConn
+	sems    []int32 // of a rank: semaphores used
+
+	direct  []bool    // by node: its message is put into its destination
+	landing []int32   // by node: index of its message in scratch, if not direct
+	temp    []ir.Place // by node: where a sum that is only passed on is kept
+	scratch []int32   // of a rank: chunks
+	plain   []int32   // of a rank: chunks of scratch that hold plain data
+	temps   bool      // plain data was put beside packets
+}
+
+func exportPlan(ctx context.Context, p *ir.Program, merged bool) (*ir.Program, diag.List, error) {
+	x := &export{p: p, packets: p.Protocol != ir.Simple, merged: merged}
+	for _, step := range []func() error{
+		x.build, x.sort, x.hazards, x.levels, x.batch, x.semaphores, x.place, x.handshakes,
+	} {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, fmt.Errorf("exporting %s: %w", p.Name, context.Cause(ctx))
+		}
+		if err := step(); err != nil {
+			return nil, nil, err
+		}
+	}
+	out, err := x.emit()
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, x.notes(), nil
+}
+
+// notes tells what the plan is not, or what became of what was asked for.
+func (x *export) notes() diag.List {
+	var l diag.List
+	if x.p.Protocol == ir.LL128 {
+		l = append(l, &diag.Message{Severity: diag.Info, Code: "plan-protocol", Text: "plans have no LL128: the plan uses LL"})
+	}
+	if x.temps {
+		l = append(l, &diag.Message{Severity: diag.Warning, Code: "plan-plain-scratch",
+			Text:       "the plan keeps sums beside packets in scratch: if MSCCL++ runs it with another size on the same buffers, old sums may pass for packets",
+			Suggestion: "run each size on buffers of its own, or declare the program as Simple"})
+	}
+	return l
+}
+
+// window is the range of sizes that the plan can run: total bytes, inclusive.
+// Every chunk has at least the alignment, and MSCCL++ keeps offsets in 32 bits.
+func (x *export) window() (low, high int64, err error) {
+	chunks := int64(x.p.Coll.NumChunks())
+	most := int64(1)
+	for r := range x.p.GPUs {
+		most = max(most, int64(x.p.GPUs[r].Input), int64(x.p.GPUs[r].Output))
+		s := int64(x.scratch[r])
+		if x.packets {
+			s *= 4 // data and flags, in two halves
+		}
+		most = max(most, s)
+	}
+	low, high = max(x.p.MinBytes, chunks*planAlignment), planBytes/most/planAlignment*planAlignment*chunks
+	if x.p.MaxBytes > 0 {
+		high = min(high, x.p.MaxBytes)
+	}
+	if low > high {
+		return 0, 0, diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %q: it needs at least %d bytes for its chunks and at most %d for its offsets", x.p.Name, low, high)
+	}
+	return low, high, nil
+}
+
+// node is a step of the two-sided program.
+type node struct {
+	rank, tb, at int32
+	step         *ir.Step
+	before       int32   // step before it in its thread block, or None
+	sendTo       int32   // node that receives its message, or None
+	recvFrom     int32   // node whose message it receives, or None
+	deps         []int32 // nodes of other thread blocks of the rank
+	conn         int32   // connection it sends on, or None
+	block, level int32
+	batch        int32
+}
+
+// connKey names a connection.
+type connKey struct {
+	src, dst ir.Rank
+	channel  int32
+}
+
+func (k connKey) compare(o connKey) int {
+	return cmp.Or(cmp.Compare(k.src, o.src), cmp.Compare(k.dst, o.dst), cmp.Compare(k.channel, o.channel))
+}
+
+// build lists the steps, matches sends with receives and gives thread blocks
+// their blocks.
+func (x *export) build() error {
+	p := x.p
+	x.blockOf = make([][]int32, len(p.GPUs))
+	first := make([][]int32, len(p.GPUs)) // of a thread block: its first node
+	for r := range p.GPUs {
+		byChannel := map[int32]int32{}
+		for t := range p.GPUs[r].TBs {
+			tb := &p.GPUs[r].TBs[t]
+			first[r] = append(first[r], int32(len(x.nodes)))
+			if len(tb.Steps) == 0 {
+				continue
+			}
+			block, ok := byChannel[tb.Chan]
+			if !ok || !x.merged {
+				block = int32(len(x.blocks))
+				byChannel[tb.Chan] = block
+				x.blocks = append(x.blocks, planBlock{rank: int32(r), column: int32(len(x.blockOf[r])), pos: tb.Steps[0].Pos})
+				x.blockOf[r] = append(x.blockOf[r], block)
+			}
+			for s := range tb.Steps {
+				n := node{rank: int32(r), tb: int32(t), at: int32(s), step: &tb.Steps[s], before: ir.None,
+					sendTo: ir.None, recvFrom: ir.None, conn: ir.None, block: block}
+				if s > 0 {
+					n.before = int32(len(x.nodes) - 1)
+				}
+				x.nodes = append(x.nodes, n)
+			}
+		}
+	}
+	for i := range x.nodes {
+		n := &x.nodes[i]
+		for _, d := range p.DepsOf(n.step) {
+			n.deps = append(n.deps, first[n.rank][d.TB]+d.Step)
+		}
+	}
+	return x.match()
+}
