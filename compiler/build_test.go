@@ -100,15 +100,3 @@ func ring(t *testing.T, n int32, proto ir.Protocol) *script {
 	}
 	return s
 }
-
-// opcodes lists a thread block's steps by opcode.
-func opcodes(tb *ir.ThreadBlock) string {
-	s := ""
-	for i := range tb.Steps {
-		if i > 0 {
-			s += " "
-		}
-		s += tb.Steps[i].Kind.String()
-	}
-	return s
-}

@@ -28,7 +28,7 @@ type connection struct {
 // message is the k-th of a connection: the instructions at both ends.
 type message struct{ send, recv int32 }
 
-// maxChannels bounds channel numbers, the user's and our own.
+// maxChannels bounds the numbers that ch may name; no runtime has as many.
 const maxChannels = 1024
 
 // channelFinder gives flows channels. A flow is a maximal chain of fused
@@ -55,7 +55,9 @@ func assignChannels(_ context.Context, s *state) error {
 	f.limit = f.channelsPerInstance()
 	f.want = make([]int32, n)
 	for i := range f.want {
-		f.want[i] = s.fused.Instrs[i].Chan
+		if f.want[i] = s.fused.Instrs[i].Chan; f.want[i] >= maxChannels {
+			return diag.Errorf(f.posOf(int32(i)), "channel-range", "ch: got %d, want less than %d", f.want[i], maxChannels)
+		}
 	}
 	s.tbs, s.tbOf = nil, filled(n, ir.None)
 	if s.fused.Policy == ir.Manual {

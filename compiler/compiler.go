@@ -19,6 +19,11 @@ type Options struct {
 	// program has to be safe for; MaxBytes 0 is every size.
 	MinBytes, MaxBytes int64
 
+	// CanonicalOrder makes all ranks add in the order of the ranks, so that the
+	// results of an allreduce are the same bits everywhere, at the price of
+	// some scratch and later starts.
+	CanonicalOrder bool
+
 	Disable []string    // passes to leave out, by name; required ones can't be
 	Observe func(Stage) // called after every pass with what it made, or nil
 }
@@ -66,7 +71,7 @@ type state struct {
 	regime    int32 // K to be safe for: the smallest in the size window
 	disabled  map[string]bool
 
-	source *ir.ChunkDAG // as given
+	source *ir.ChunkDAG // as given, then canonical
 	chunks *ir.ChunkDAG // replicate, then split
 	base   *ir.InstrDAG // lower
 	fused  *ir.InstrDAG // fuse
@@ -165,6 +170,9 @@ func (s *state) run(ctx context.Context, p *pass) (err error) {
 	return nil
 }
 
+// maxRanks is what a connection's key has room for.
+const maxRanks = 1 << 20
+
 func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 	s := &state{opt: o, limits: o.Target.Limits(), source: d, chunks: d, disabled: map[string]bool{}}
 	for _, name := range o.Disable {
@@ -187,9 +195,15 @@ func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 	if o.MinBytes < 0 || o.MaxBytes < 0 || o.MaxBytes > 0 && o.MinBytes > o.MaxBytes {
 		return nil, fmt.Errorf("size window: got %d to %d bytes, want 0 <= min <= max", o.MinBytes, o.MaxBytes)
 	}
+	if d.Ranks() > maxRanks {
+		return nil, fmt.Errorf("program %q: got %d ranks, want at most %d", d.Name, d.Ranks(), maxRanks)
+	}
 	s.stats.ChunkOps = len(d.Ops)
 	return s, nil
 }
+
+// recvReduce reports whether the target runs rrc.
+func (s *state) recvReduce() bool { return s.limits.FusedSteps || s.limits.RecvReduce }
 
 // messages is the number of slots that a step of count chunks needs in the
 // worst regime of the size window.

@@ -100,7 +100,7 @@ func forwardSource(f *fusion, d *defUse, def, use int32) bool {
 	case x.Kind == ir.Recv && u.Kind == ir.Copy && f.mayDelay(x, u, use):
 		f.receiveAt(x, use, ir.Recv, ir.NoPlace)
 		return true
-	case x.Kind == ir.Recv && u.Kind == ir.Reduce && f.limits.FusedSteps && f.mayDelay(x, u, use):
+	case x.Kind == ir.Recv && u.Kind == ir.Reduce && f.recvReduce() && f.mayDelay(x, u, use):
 		f.receiveAt(x, use, ir.RecvReduceCopy, u.Dst)
 		return true
 	}
@@ -110,7 +110,7 @@ func forwardSource(f *fusion, d *defUse, def, use int32) bool {
 // forwardDest handles a reduce onto what was just received.
 func forwardDest(f *fusion, d *defUse, def, use int32) bool {
 	x, u := &f.ins[def], &f.ins[use]
-	if x.Kind != ir.Recv || u.Kind != ir.Reduce || !f.limits.FusedSteps || !f.mayDelay(x, u, use) {
+	if x.Kind != ir.Recv || u.Kind != ir.Reduce || !f.recvReduce() || !f.mayDelay(x, u, use) {
 		return false
 	}
 	f.receiveAt(x, use, ir.RecvReduceCopy, u.Src)

@@ -16,7 +16,7 @@ import (
 func lower(_ context.Context, s *state) error {
 	d := s.chunks
 	spec := d.Spec
-	unfused := !s.limits.FusedSteps
+	unfused := !s.recvReduce()
 	landing := ir.BufferID(len(spec.Buffers))
 	var landed []int32
 	if unfused {

@@ -17,8 +17,8 @@ import (
 // of a rank that use one channel become one block: chains of receives from many
 // peers then are one operation with many operands, and what thread blocks waited
 // for each other is plain order. Instances have channels of their own and so stay
-// parallel. Where the one block exceeds a limit the thread blocks are kept, with
-// semaphores between them.
+// parallel. A block of too many operations is cut in two, with a semaphore between
+// them; one of too many channels falls apart into the thread blocks it came from.
 //
 // Levels. A step's level counts the messages and semaphores on the longest way to
 // it. The steps of a block of one level are a batch: it waits for everything it
@@ -48,9 +48,7 @@ func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (*ir.Progra
 	if p.OneSided != nil {
 		return nil, nil, diag.Errorf(diag.Pos{}, "one-sided", "program %q is one-sided already", p.Name)
 	}
-	if err := refuseSizes(p); err != nil {
-		return nil, nil, err
-	}
+	p = padded(p)
 	if !o.KeepBlocks {
 		out, notes, err := exportPlan(ctx, p, true)
 		if m, limit := err.(*diag.Message); !limit || m.Code != planLimit {
@@ -60,19 +58,43 @@ func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (*ir.Progra
 	return exportPlan(ctx, p, false)
 }
 
+// exportPlan tries, cutting blocks that are too long in two, until all fit.
+func exportPlan(ctx context.Context, p *ir.Program, merged bool) (*ir.Program, diag.List, error) {
+	var parts []int32
+	for {
+		x := &export{p: p, packets: p.Protocol != ir.Simple, merged: merged, parts: parts}
+		out, err := x.run(ctx)
+		if err == nil {
+			return out, x.notes(), nil
+		}
+		if parts = x.cut(); parts == nil {
+			return nil, nil, err
+		}
+	}
+}
+
 // OneSidedOptions steers OneSided. The zero value makes one block a channel.
 type OneSidedOptions struct {
 	KeepBlocks bool // keep the thread blocks of the two-sided program
 }
 
-// Limits of MSCCL++'s executor (include/mscclpp/execution_common.hpp), which
+// Limits of MSCCL++'s executor (src/core/include/execution_common.hpp), which
 // checks the first one only.
 const (
 	planOps      = 64 // operations of a block
 	planChannels = 16 // channels of a block
+	planBuffers  = 16 // buffers of other ranks that a block writes to
 	planIDs      = 8  // channels or semaphores of an operation
 	planOperands = 10 // sources, or destinations, of an operation
 	planBytes    = math.MaxUint32
+
+	// planPacketBytes bounds scratch with packets: the executor's own default. It
+	// allocates for the largest size, whatever is sent.
+	planPacketBytes = 1 << 27
+
+	// planBlocks bounds the blocks that cutting makes of a rank: all of them have to
+	// be on the GPU at once, and an A100 has 108 multiprocessors.
+	planBlocks = 108
 )
 
 const (
@@ -81,30 +103,14 @@ const (
 	planThreads   = 1024 // of a block
 )
 
-// refuseSizes refuses ranks without an input or output: the executor divides the
-// size of the buffer by its chunks.
-func refuseSizes(p *ir.Program) error {
-	for r := range p.GPUs {
-		g := &p.GPUs[r]
-		for _, b := range []struct {
-			name   string
-			chunks int32
-		}{{"input", g.Input}, {"output", g.Output}} {
-			if b.chunks == 0 {
-				return diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %s: rank %d has no %s, and MSCCL++'s executor divides by the number of its chunks", p.Coll, r, b.name)
-			}
-		}
-	}
-	return nil
-}
-
 // export is one try at a one-sided program.
 type export struct {
 	p       *ir.Program
 	packets bool
 	merged  bool
 
-	nodes   []node // of the two-sided program
+	parts   []int32 // by node: which part of its block, nil for all in one
+	nodes   []node  // of the two-sided program
 	topo    []int32
 	order   []int32 // by level, then as in topo
 	blocks  []planBlock
@@ -114,31 +120,27 @@ type export struct {
 	conns   []planConn
 	sems    []int32 // of a rank: semaphores used
 
-	direct  []bool    // by node: its message is put into its destination
-	landing []int32   // by node: index of its message in scratch, if not direct
-	temp    []ir.Place // by node: where a sum that is only passed on is kept
-	scratch []int32   // of a rank: chunks
-	plain   []int32   // of a rank: chunks of scratch that hold plain data
-	temps   bool      // plain data was put beside packets
+	direct    []bool            // by node: its message is put into its destination
+	landing   []int32           // by node: index of its message in scratch, if not direct
+	temp      []ir.Place        // by node: where a sum that is only passed on is kept
+	contested map[[2]int32]bool // by sender and receiver, see findContested
+	scratch   []int32           // of a rank: chunks
+	plain     []int32           // of a rank: chunks of scratch that hold plain data
+	temps     bool              // plain data was put beside packets
 }
 
-func exportPlan(ctx context.Context, p *ir.Program, merged bool) (*ir.Program, diag.List, error) {
-	x := &export{p: p, packets: p.Protocol != ir.Simple, merged: merged}
+func (x *export) run(ctx context.Context) (*ir.Program, error) {
 	for _, step := range []func() error{
 		x.build, x.sort, x.hazards, x.levels, x.batch, x.semaphores, x.place, x.handshakes,
 	} {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, fmt.Errorf("exporting %s: %w", p.Name, context.Cause(ctx))
+			return nil, fmt.Errorf("exporting %s: %w", x.p.Name, context.Cause(ctx))
 		}
 		if err := step(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	out, err := x.emit()
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, x.notes(), nil
+	return x.emit()
 }
 
 // notes tells what the plan is not, or what became of what was asked for.
@@ -156,24 +158,24 @@ func (x *export) notes() diag.List {
 }
 
 // window is the range of sizes that the plan can run: total bytes, inclusive.
-// Every chunk has at least the alignment, and MSCCL++ keeps offsets in 32 bits.
+// Every chunk has at least the alignment, MSCCL++ keeps offsets in 32 bits,
+// and packets are for small sizes.
 func (x *export) window() (low, high int64, err error) {
 	chunks := int64(x.p.Coll.NumChunks())
-	most := int64(1)
+	chunk := int64(planBytes) // largest of a chunk, in bytes
 	for r := range x.p.GPUs {
-		most = max(most, int64(x.p.GPUs[r].Input), int64(x.p.GPUs[r].Output))
-		s := int64(x.scratch[r])
-		if x.packets {
-			s *= 4 // data and flags, in two halves
+		g := &x.p.GPUs[r]
+		chunk = min(chunk, planBytes/int64(max(g.Input, g.Output, x.scratch[r], 1)))
+		if s := 4 * int64(x.scratch[r]); x.packets && s > 0 { // data and flags, in two halves
+			chunk = min(chunk, planPacketBytes/s)
 		}
-		most = max(most, s)
 	}
-	low, high = max(x.p.MinBytes, chunks*planAlignment), planBytes/most/planAlignment*planAlignment*chunks
+	low, high = max(x.p.MinBytes, chunks*planAlignment), chunk/planAlignment*planAlignment*chunks
 	if x.p.MaxBytes > 0 {
 		high = min(high, x.p.MaxBytes)
 	}
 	if low > high {
-		return 0, 0, diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %q: it needs at least %d bytes for its chunks and at most %d for its offsets", x.p.Name, low, high)
+		return 0, 0, diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %q: it needs at least %d bytes for its chunks and holds at most %d", x.p.Name, low, high)
 	}
 	return low, high, nil
 }
@@ -208,21 +210,25 @@ func (x *export) build() error {
 	x.blockOf = make([][]int32, len(p.GPUs))
 	first := make([][]int32, len(p.GPUs)) // of a thread block: its first node
 	for r := range p.GPUs {
-		byChannel := map[int32]int32{}
+		open := map[[2]int32]int32{} // by channel or thread block, and part
 		for t := range p.GPUs[r].TBs {
 			tb := &p.GPUs[r].TBs[t]
 			first[r] = append(first[r], int32(len(x.nodes)))
-			if len(tb.Steps) == 0 {
-				continue
-			}
-			block, ok := byChannel[tb.Chan]
-			if !ok || !x.merged {
-				block = int32(len(x.blocks))
-				byChannel[tb.Chan] = block
-				x.blocks = append(x.blocks, planBlock{rank: int32(r), column: int32(len(x.blockOf[r])), pos: tb.Steps[0].Pos})
-				x.blockOf[r] = append(x.blockOf[r], block)
-			}
 			for s := range tb.Steps {
+				key := [2]int32{int32(t), 0}
+				if x.merged {
+					key[0] = tb.Chan
+				}
+				if x.parts != nil {
+					key[1] = x.parts[len(x.nodes)]
+				}
+				block, ok := open[key]
+				if !ok {
+					block = int32(len(x.blocks))
+					open[key] = block
+					x.blocks = append(x.blocks, planBlock{rank: int32(r), column: int32(len(x.blockOf[r])), pos: tb.Steps[s].Pos})
+					x.blockOf[r] = append(x.blockOf[r], block)
+				}
 				n := node{rank: int32(r), tb: int32(t), at: int32(s), step: &tb.Steps[s], before: ir.None,
 					sendTo: ir.None, recvFrom: ir.None, conn: ir.None, block: block}
 				if s > 0 {

@@ -9,13 +9,8 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 )
 
-// planConn is a connection of the two-sided program that carries messages.
-type planConn struct {
-	key          connKey
-	sends, recvs []int32 // nodes, in order
-	src, dst     int32   // blocks
-	channel      [2]int32 // of the sender, of the receiver; None if it has no signals
-}
+// planConn is a connection of the two-sided program, between two blocks.
+type planConn struct{ src, dst, channel int32 }
 
 // planBlock is a thread block of the plan.
 type planBlock struct {
@@ -29,11 +24,12 @@ type planBlock struct {
 
 // match pairs the k-th send of each connection with its k-th receive.
 func (x *export) match() error {
-	conns := map[connKey]*planConn{}
-	at := func(k connKey) *planConn {
+	type ends struct{ sends, recvs []int32 }
+	conns := map[connKey]*ends{}
+	at := func(k connKey) *ends {
 		c := conns[k]
 		if c == nil {
-			c = &planConn{key: k, channel: [2]int32{ir.None, ir.None}}
+			c = &ends{}
 			conns[k] = c
 		}
 		return c
@@ -65,12 +61,30 @@ func (x *export) match() error {
 				return diag.Errorf(x.p.Pos(a.step.Pos), "plan-connection", "message %d from rank %d to rank %d on channel %d is sent with %d chunks and received with %d",
 					m, k.src, k.dst, k.channel, a.step.Count, b.step.Count).Suggest("check the program first")
 			}
-			a.sendTo, b.recvFrom, a.conn = r, s, int32(len(x.conns))
+			a.sendTo, b.recvFrom = r, s
 		}
-		c.src, c.dst = x.nodes[c.sends[0]].block, x.nodes[c.recvs[0]].block
-		x.conns = append(x.conns, *c)
 	}
+	x.connect()
 	return nil
+}
+
+// connect lists the connections between blocks.
+func (x *export) connect() {
+	number := map[planConn]int32{}
+	for i := range x.nodes {
+		n := &x.nodes[i]
+		if n.sendTo == ir.None {
+			continue
+		}
+		c := planConn{n.block, x.nodes[n.sendTo].block, n.step.Chan}
+		k, ok := number[c]
+		if !ok {
+			k = int32(len(x.conns))
+			number[c] = k
+			x.conns = append(x.conns, c)
+		}
+		n.conn = k
+	}
 }
 
 // each calls f for what node i comes after: the step before it, steps of other
@@ -202,6 +216,7 @@ type batch struct {
 	from             []int32 // batches of other ranks whose messages it takes
 	deps             []int32 // batches of other blocks of the rank that it acquires
 	acquire, release []int32 // semaphores
+	ops              int     // written
 	ready            []int32 // connections whose receiver has to have begun
 }
 
@@ -212,8 +227,8 @@ func (x *export) batch() error {
 	latest := filled(len(x.blocks), ir.None)
 	for _, i := range x.order {
 		n := &x.nodes[i]
-		if count[n.block]++; count[n.block] > coverage*planOps {
-			return x.tooMany(&x.blocks[n.block], "operations", "MSCCL++'s executor holds", planOps)
+		if count[n.block]++; count[n.block] > coverage*planOps*planBlocks {
+			return x.tooMany(&x.blocks[n.block], "operations", planOps)
 		}
 		b := latest[n.block]
 		if b == ir.None || x.batches[b].level != n.level {
@@ -235,8 +250,8 @@ func (x *export) batch() error {
 	return nil
 }
 
-func (x *export) tooMany(b *planBlock, what, who string, limit int) error {
-	return diag.Errorf(x.p.Pos(b.pos), planLimit, "block %d of rank %d has more %s than the %d that %s", b.column, b.rank, what, limit, who).
+func (x *export) tooMany(b *planBlock, what string, limit int) error {
+	return diag.Errorf(x.p.Pos(b.pos), planLimit, "block %d of rank %d has more %s than MSCCL++'s executor holds, %d", b.column, b.rank, what, limit).
 		Suggest("use fewer ranks, fewer chunks, or more instances or channels")
 }
 
@@ -280,11 +295,18 @@ func (x *export) semaphores() error {
 // waitsOf lists the batches of other blocks that t's steps wait for, latest first.
 func (x *export) waitsOf(t *batch) []int32 {
 	var on []int32
+	wait := func(d int32) {
+		if x.nodes[d].block != t.block {
+			on = append(on, x.nodes[d].batch)
+		}
+	}
 	for _, i := range t.nodes {
-		for _, d := range x.nodes[i].deps {
-			if b := x.nodes[d].batch; x.nodes[d].block != t.block {
-				on = append(on, b)
-			}
+		n := &x.nodes[i]
+		for _, d := range n.deps {
+			wait(d)
+		}
+		if n.before != ir.None { // in another part of the block
+			wait(n.before)
 		}
 	}
 	slices.Sort(on)
@@ -299,4 +321,56 @@ func (x *export) previous(b int32) int32 {
 		return ir.None
 	}
 	return x.blocks[t.block].batches[t.number-1]
+}
+
+// cut cuts every block that got too long in two, and returns the parts; nil if
+// there is none or it can't be cut.
+func (x *export) cut() []int32 {
+	parts, cuts := make([]int32, len(x.nodes)), 0
+	if x.parts != nil {
+		copy(parts, x.parts)
+	}
+	fresh := slices.Max(append(parts, 0)) + 1
+	for b := range x.blocks {
+		block := &x.blocks[b]
+		total := 0
+		for _, t := range block.batches {
+			total += x.batches[t].ops
+		}
+		if total <= planOps {
+			continue
+		}
+		if len(x.blockOf[block.rank]) >= planBlocks || !x.halve(block, total, parts, fresh) {
+			return nil
+		}
+		cuts++
+	}
+	if cuts == 0 {
+		return nil
+	}
+	return parts
+}
+
+// halve makes the second half of a block part number fresh: its batches from the
+// middle on, or half the steps of its only one.
+func (x *export) halve(block *planBlock, total int, parts []int32, fresh int32) bool {
+	if len(block.batches) == 1 {
+		nodes := x.batches[block.batches[0]].nodes
+		for _, i := range nodes[len(nodes)/2:] {
+			parts[i] = fresh
+		}
+		return len(nodes) > 1
+	}
+	ops := 0
+	for k, t := range block.batches {
+		if k > 0 && ops+x.batches[t].ops/2 >= total/2 || k == len(block.batches)-1 {
+			for _, i := range x.batches[t].nodes {
+				parts[i] = fresh
+			}
+			ops = total
+			continue
+		}
+		ops += x.batches[t].ops
+	}
+	return true
 }

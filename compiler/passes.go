@@ -27,6 +27,8 @@ var passes []pass
 
 func init() {
 	passes = []pass{
+		{name: "canonical", doc: "let all ranks add in one order, if that is asked for", optional: true,
+			run: canonical, show: func(s *state, st *Stage) { st.Chunks = s.source }},
 		{name: "replicate", doc: "split chunks and operations into instances, each with its own channels",
 			run: replicate, show: showChunks},
 		{name: "split", doc: "cut counts that the target or the slots can't hold", optional: true,
@@ -62,6 +64,7 @@ func init() {
 // constraints are the orders that the table must keep, with the reason; they
 // are verified when the program starts.
 var constraints = []struct{ before, after, why string }{
+	{"canonical", "replicate", "chains are found on the chunks that the script names"},
 	{"replicate", "split", "a count is final only once its chunk is"},
 	{"replicate", "lower", "instances of mixed counts are consistent on chunks only"},
 	{"split", "lower", "both halves of a message must be cut alike"},

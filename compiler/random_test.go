@@ -25,7 +25,7 @@ func programs(n int) int {
 
 // options draws compile options: every target, small slot counts, size windows.
 func options(rng *rand.Rand) compiler.Options {
-	o := compiler.Options{Target: ir.Target(rng.IntN(len(ir.TargetNames())))}
+	o := compiler.Options{Target: ir.Target(rng.IntN(len(ir.TargetNames()))), CanonicalOrder: rng.IntN(4) == 0}
 	if rng.IntN(3) == 0 {
 		o.Slots = 1 + rng.Int32N(3)
 	}

@@ -240,13 +240,27 @@ func TestOptionsAreChecked(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Disable: []string{"fuze"}}, `no pass is called "fuze"; the passes are replicate, split, lower, forward, fuse, channels, threadblocks, order, synchronize, reduce, scratch, emit`},
-		{Options{Disable: []string{"order"}}, `pass order can't be left out; those that can are split, forward, fuse, reduce`},
+		{Options{Disable: []string{"fuze"}}, `no pass is called "fuze"; the passes are canonical, replicate, split, lower, forward, fuse, channels, threadblocks, order, synchronize, reduce, scratch, emit`},
+		{Options{Disable: []string{"order"}}, `pass order can't be left out; those that can are canonical, split, forward, fuse, reduce`},
 		{Options{MinBytes: 5, MaxBytes: 4}, `size window: got 5 to 4 bytes, want 0 <= min <= max`},
 	} {
 		_, err := Compile(context.Background(), ring(t, 2, ir.LL).d, c.o)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%+v: got %v, want %s", c.o, err, c.want)
 		}
+	}
+}
+
+// Channel numbers have a limit, and the largest one works.
+func TestChannelRange(t *testing.T) {
+	s := custom(t, 2, 2)
+	hints(s.copy(in(0, 0), in(1, 0), 1), ir.None, ir.None, 1023)
+	if got := s.compile(Options{Target: ir.TargetPlain}).Program.GPUs[0].TBs[0].Chan; got != 1023 {
+		t.Errorf("got channel %d, want 1023", got)
+	}
+	hints(s.copy(in(0, 1), in(1, 1), 1), ir.None, ir.None, 1024)
+	_, err := Compile(context.Background(), s.d, Options{})
+	if want := "test.star:2:1: ch: got 1024, want less than 1024"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -11,9 +11,10 @@ const (
 	TargetExecutor               // Azure/msccl-executor-nccl
 	TargetRCCL                   // ROCm/rccl while it had MSCCL: no fused steps
 	TargetPlain                  // MSCCL XML of any size, for this project's own tools
+	TargetAstra                  // unfused MSCCL XML for simulators: ASTRA-sim's converter to Chakra
 )
 
-var targetNames = [...]string{"msccl", "executor", "rccl", "plain"}
+var targetNames = [...]string{"msccl", "executor", "rccl", "plain", "astra"}
 
 // String is the name used on the command line.
 func (t Target) String() string {
@@ -33,7 +34,7 @@ func ParseTarget(s string) (Target, error) {
 			return Target(i), nil
 		}
 	}
-	return 0, fmt.Errorf("target: got %q, want msccl, executor, rccl or plain", s)
+	return 0, fmt.Errorf("target: got %q, want msccl, executor, rccl, plain or astra", s)
 }
 
 // Limits are the numbers a runtime's parser and kernel impose; 0 is no limit.
@@ -48,11 +49,14 @@ type Limits struct {
 	XMLChildren int32 // children of one node
 	NameBytes   int32
 	FusedSteps  bool // rcs, rrs, rrc and rrcs can run
+	RecvReduce  bool // rrc can run, where FusedSteps doesn't say so already
+	NoLocal     bool // cpy and re can't run
+	SameOffset  bool // source and destination of a step have one offset, peers' included
 }
 
 // Limits are those of msccl-xml's section on limits, read from the runtimes'
 // sources (microsoft/msccl devcomm.h, xml.h; msccl-executor-nccl
-// msccl_struct.h; rccl msccl_struct.h).
+// msccl_struct.h; rccl msccl_struct.h; of astra the converter's MSCCL reader).
 func (t Target) Limits() Limits {
 	switch t {
 	case TargetMSCCL:
@@ -64,6 +68,8 @@ func (t Target) Limits() Limits {
 	case TargetRCCL:
 		return Limits{StepsPerTB: 64, TBsPerRank: 64, DepTB: 127, Channels: 128, TBsPerChan: 32,
 			Count: 71, XMLNodes: 4096, XMLChildren: 1024, NameBytes: 255}
+	case TargetAstra:
+		return Limits{RecvReduce: true, NoLocal: true, SameOffset: true}
 	}
 	return Limits{FusedSteps: true}
 }

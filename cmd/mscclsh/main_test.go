@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "rewrite the transcripts and the generated pages of docs/")
+var update = flag.Bool("update", false, "rewrite the transcripts, the generated pages of docs/ and the outputs in the README")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mscclsh": main})
@@ -25,6 +25,11 @@ func TestScript(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			// A command built with the race detector otherwise sleeps a second at its end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    exits,
 			"jsonpath": jsonPath,

@@ -1,0 +1,39 @@
+package compiler
+
+import (
+	"slices"
+
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// padded is p with an input and an output on every rank, if it is a send and
+// receive: that of MSCCL++ gives them to every rank.
+func padded(p *ir.Program) *ir.Program {
+	if p.Coll.Kind != ir.SendRecv {
+		return p
+	}
+	n := p.Coll.NumChunks()
+	custom := &ir.CustomSpec{}
+	chunks := make([]int32, len(p.GPUs))
+	for r := range chunks {
+		chunks[r] = n
+		expect := make([][]ir.Contribution, n)
+		for i := range expect {
+			if want, demanded := p.Coll.Expect(nil, ir.Rank(r), int32(i)); demanded {
+				expect[i] = want
+			}
+		}
+		custom.Expect = append(custom.Expect, expect)
+	}
+	custom.Input, custom.Output = chunks, chunks
+	q, spec := *p, *p.Spec
+	spec.Coll = ir.NewCollective(ir.Custom, p.Coll.Ranks, 1, false)
+	spec.Coll.Name, spec.Coll.Custom = p.Coll.Kind.String(), custom
+	spec.Buffers = slices.Clone(p.Buffers)
+	spec.Buffers[ir.Input].Chunks, spec.Buffers[ir.Output].Chunks = chunks, chunks
+	q.Spec, q.GPUs = &spec, slices.Clone(p.GPUs)
+	for r := range q.GPUs {
+		q.GPUs[r].Input, q.GPUs[r].Output = n, n
+	}
+	return &q
+}

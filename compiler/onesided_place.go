@@ -1,0 +1,385 @@
+package compiler
+
+import (
+	"slices"
+
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// place decides where messages and sums that are only passed on are kept.
+func (x *export) place() error {
+	n := len(x.nodes)
+	x.direct, x.landing, x.temp = make([]bool, n), filled(n, ir.None), make([]ir.Place, n)
+	x.scratch, x.plain = make([]int32, len(x.p.GPUs)), make([]int32, len(x.p.GPUs))
+	for r := range x.p.GPUs {
+		x.plain[r] = x.p.GPUs[r].Scratch
+	}
+	if x.packets {
+		x.placeSums()
+	} else {
+		x.findDirect()
+	}
+	copy(x.scratch, x.plain)
+	for _, i := range x.order {
+		if v := &x.nodes[i]; v.recvFrom != ir.None && !x.direct[i] {
+			x.landing[i] = x.scratch[v.rank]
+			x.scratch[v.rank] += v.step.Count
+		}
+	}
+	x.contested = map[[2]int32]bool{}
+	if !x.packets {
+		x.findContested()
+	}
+	if x.packets { // the executor finds a peer's second half by the size of its own
+		most := slices.Max(x.scratch)
+		for r := range x.scratch {
+			x.scratch[r] = most
+		}
+	}
+	return nil
+}
+
+// findContested finds the pairs of ranks of which the first writes where others
+// write too, in the memory of the second: between launches their order has to be
+// published, for which a relaxed signal is not enough.
+func (x *export) findContested() {
+	writer := map[ir.Loc]int32{}
+	const several = -2
+	write := func(l ir.Loc, rank int32) {
+		if w, ok := writer[l]; ok && w != rank {
+			rank = several
+		}
+		writer[l] = rank
+	}
+	for pass := range 2 {
+		for i := range x.nodes {
+			n := &x.nodes[i]
+			if n.step.Kind.WritesDst() && !x.direct[i] && pass == 0 {
+				x.accesses(n, func(l ir.Loc, written bool) {
+					if written {
+						write(l, n.rank)
+					}
+				})
+			}
+			if n.recvFrom == ir.None {
+				continue
+			}
+			from := x.nodes[n.recvFrom].rank
+			at := n.step.Dst
+			if !x.direct[i] {
+				at = ir.Place{Buf: ir.FirstScratch, Index: x.landing[i]}
+			}
+			for c := range n.step.Count {
+				l := x.loc(n.rank, at, c)
+				switch {
+				case pass == 0 && n.step.Kind == ir.RecvReduceSend:
+					write(l, n.rank)
+					write(l, from)
+				case pass == 0:
+					write(l, from)
+				case writer[l] == several:
+					x.contested[[2]int32{from, n.rank}] = true
+				}
+			}
+		}
+	}
+}
+
+// usage is who wrote a location last and who has read it since.
+type usage struct {
+	writer  int32
+	readers []int32
+}
+
+// findDirect finds the messages that can be put where they are to go: what
+// touched that place before has to be over, for all the sender knows.
+func (x *export) findDirect() {
+	used := map[ir.Loc]*usage{}
+	at := func(l ir.Loc) *usage {
+		u := used[l]
+		if u == nil {
+			u = &usage{writer: ir.None}
+			used[l] = u
+		}
+		return u
+	}
+	q := newBatchQuery(x)
+	for _, i := range x.order {
+		n := &x.nodes[i]
+		if k := n.step.Kind; k == ir.Recv || k == ir.RecvCopySend {
+			free := true
+			x.accesses(n, func(l ir.Loc, _ bool) {
+				u := at(l)
+				free = free && q.over(u.writer, n.recvFrom)
+				for _, d := range u.readers {
+					free = free && q.over(d, n.recvFrom)
+				}
+			})
+			x.direct[i] = free
+		}
+		x.accesses(n, func(l ir.Loc, write bool) {
+			u := at(l)
+			if write {
+				u.writer, u.readers = i, nil
+			} else if !slices.Contains(u.readers, i) {
+				u.readers = append(u.readers, i)
+			}
+		})
+	}
+}
+
+// batchQuery answers whether a batch is over when another begins. A search
+// backwards visits at most batchSearchLimit batches; what it can't settle counts
+// as not over, which costs a copy and nothing else.
+type batchQuery struct {
+	*export
+	epoch int32
+	when  []int32 // by batch: epoch in which it was visited
+	stack []int32
+	known map[[2]int32]bool
+}
+
+const batchSearchLimit = 2048
+
+func newBatchQuery(x *export) *batchQuery {
+	return &batchQuery{export: x, when: make([]int32, len(x.batches)), known: map[[2]int32]bool{}}
+}
+
+// over reports whether node d, if there is one, is over when node s of another
+// rank moves its data.
+func (q *batchQuery) over(d, s int32) bool {
+	if d == ir.None {
+		return true
+	}
+	goal, b := q.nodes[d].batch, q.nodes[s].batch
+	key := [2]int32{goal, b}
+	answer, ok := q.known[key]
+	if !ok {
+		answer = q.search(goal, b)
+		q.known[key] = answer
+	}
+	return answer
+}
+
+func (q *batchQuery) search(goal, b int32) bool {
+	q.epoch++
+	q.stack = append(q.stack[:0], b)
+	to := &q.batches[goal]
+	for visited := 0; len(q.stack) > 0 && visited < batchSearchLimit; visited++ {
+		v := q.stack[len(q.stack)-1]
+		q.stack = q.stack[:len(q.stack)-1]
+		t := &q.batches[v]
+		if t.block == to.block && t.number >= to.number {
+			return true
+		}
+		q.visit(q.previous(v), to.level)
+		for _, d := range t.deps {
+			q.visit(d, to.level)
+		}
+		for _, d := range t.from {
+			q.visit(d, to.level)
+		}
+	}
+	return false
+}
+
+// visit puts a batch on the stack, unless it is too early to lead to the goal.
+func (q *batchQuery) visit(b, level int32) {
+	if b == ir.None || q.batches[b].level < level || q.when[b] == q.epoch {
+		return
+	}
+	q.when[b] = q.epoch
+	q.stack = append(q.stack, b)
+}
+
+// placeSums gives every sum that is passed on without being kept a place for
+// plain data, since packets can't be added up in place.
+func (x *export) placeSums() {
+	touched := map[ir.Loc][]touch{}
+	for k, i := range x.order {
+		x.accesses(&x.nodes[i], func(l ir.Loc, write bool) {
+			touched[l] = append(touched[l], touch{int32(k), write})
+		})
+	}
+	for k, i := range x.order {
+		n := &x.nodes[i]
+		if n.step.Kind != ir.RecvReduceSend {
+			continue
+		}
+		p, ok := x.freePlace(touched, int32(k), n)
+		if !ok {
+			p = ir.Place{Buf: ir.FirstScratch, Index: x.plain[n.rank]}
+			x.plain[n.rank] += n.step.Count
+		}
+		x.temp[i] = p
+		for c := range n.step.Count {
+			l := x.loc(n.rank, p, c)
+			at, _ := slices.BinarySearchFunc(touched[l], int32(k)+1, func(t touch, k int32) int { return int(t.order - k) })
+			touched[l] = slices.Insert(touched[l], at, touch{int32(k), true})
+		}
+		x.temps = x.temps || p.Buf == ir.FirstScratch
+	}
+	for r := range x.p.GPUs {
+		x.temps = x.temps || x.p.GPUs[r].Scratch > 0
+	}
+}
+
+// touch is an access to a location by the node at a position of export.order.
+type touch struct {
+	order int32
+	write bool
+}
+
+func (x *export) loc(rank int32, p ir.Place, c int32) ir.Loc {
+	b, i := x.p.Coll.Canon(ir.Rank(rank), p.Buf, p.Index+c)
+	return ir.Loc{Rank: ir.Rank(rank), Buf: b, Index: i}
+}
+
+// freePlace looks for a place that nobody misses: the operand itself, the same
+// index of the output, then anywhere in output, input and scratch.
+func (x *export) freePlace(touched map[ir.Loc][]touch, k int32, n *node) (ir.Place, bool) {
+	free := func(p ir.Place) bool {
+		for c := range n.step.Count {
+			if l := x.loc(n.rank, p, c); !x.dead(touched[l], l, k) {
+				return false
+			}
+		}
+		return true
+	}
+	g := &x.p.GPUs[n.rank]
+	if free(n.step.Src) {
+		return n.step.Src, true
+	}
+	for _, b := range []struct {
+		buf    ir.BufferID
+		chunks int32
+	}{{ir.Output, g.Output}, {ir.Input, g.Input}, {ir.FirstScratch, x.plain[n.rank]}} {
+		p := ir.Place{Buf: b.buf, Index: n.step.Src.Index}
+		if p.Index+n.step.Count <= b.chunks && free(p) {
+			return p, true
+		}
+		for p.Index = 0; p.Index+n.step.Count <= b.chunks; p.Index++ {
+			if free(p) {
+				return p, true
+			}
+		}
+	}
+	return ir.NoPlace, false
+}
+
+// dead reports whether location l holds nothing of use while the node at
+// position k of the order runs: all its other users are over or come after, and
+// the first of those overwrites it, or else nobody looks at it any more.
+func (x *export) dead(users []touch, l ir.Loc, k int32) bool {
+	next := int32(ir.None)
+	for _, u := range users {
+		switch {
+		case u.order == k:
+		case u.order < k:
+			if !x.ordered(x.order[u.order], x.order[k]) {
+				return false
+			}
+		case next == ir.None && !u.write || !x.ordered(x.order[k], x.order[u.order]):
+			return false
+		case next == ir.None:
+			next = u.order
+		case u.order != next && !x.ordered(x.order[next], x.order[u.order]):
+			return false
+		}
+	}
+	return next != ir.None || !x.p.Coll.Observable(l.Rank, l.Buf, l.Index)
+}
+
+// ordered reports whether a comes before b, of the same rank, by the order of
+// blocks and by semaphores.
+func (x *export) ordered(a, b int32) bool {
+	u, v := &x.nodes[a], &x.nodes[b]
+	if u.block == v.block {
+		return true // positions in export.order decide
+	}
+	return x.clock[v.batch][x.blocks[u.block].column] > x.batches[u.batch].number
+}
+
+// handshakes finds the connections on which a receiver has to tell that its
+// kernel has begun.
+func (x *export) handshakes() error {
+	k := &knowledge{export: x, words: (len(x.p.GPUs) + 63) / 64, after: make([][]uint64, len(x.batches)), told: make([][]uint64, len(x.nodes))}
+	heard := make([][]uint64, len(x.p.GPUs)) // by rank, at its end
+	for r := range heard {
+		heard[r] = make([]uint64, k.words)
+		learn(heard[r], int32(r))
+	}
+	for b := range x.batches {
+		k.batch(int32(b))
+		union(heard[x.blocks[x.batches[b].block].rank], k.after[b])
+	}
+	if !x.packets {
+		return nil
+	}
+	for c := range x.conns {
+		from, to := &x.blocks[x.conns[c].src], &x.blocks[x.conns[c].dst]
+		if set := heard[from.rank]; !known(set, to.rank) {
+			to.ready, from.ended = append(to.ready, int32(c)), append(from.ended, int32(c))
+			learn(set, to.rank)
+		}
+	}
+	return nil
+}
+
+// knowledge is of which ranks it is known that their kernels have begun, as
+// messages and semaphores spread it: after a batch, and to the receiver of the
+// message of a node.
+type knowledge struct {
+	*export
+	words int
+	after [][]uint64
+	told  [][]uint64
+}
+
+// batch finds what is known after batch b. It waits for signals before it sends
+// anything; packets it may read after it has sent others, so they count only for
+// a step that sends what it receives.
+func (k *knowledge) batch(b int32) {
+	t := &k.batches[b]
+	set := make([]uint64, k.words)
+	learn(set, k.blocks[t.block].rank)
+	if before := k.previous(b); before != ir.None {
+		union(set, k.after[before])
+	}
+	for _, d := range t.deps {
+		union(set, k.after[d])
+	}
+	entry := slices.Clone(set)
+	for _, i := range t.nodes {
+		if from := k.nodes[i].recvFrom; from != ir.None {
+			union(set, k.told[from])
+		}
+	}
+	k.after[b] = set
+	for _, i := range t.nodes {
+		n := &k.nodes[i]
+		switch {
+		case n.conn == ir.None:
+		case k.packets:
+			k.told[i] = slices.Clone(entry)
+			if n.recvFrom != ir.None {
+				union(k.told[i], k.told[n.recvFrom])
+			}
+		default:
+			k.told[i] = set
+			if to := &k.blocks[k.conns[n.conn].dst]; !known(set, to.rank) {
+				t.ready, to.ready = append(t.ready, n.conn), append(to.ready, n.conn)
+				learn(set, to.rank)
+			}
+		}
+	}
+}
+
+func learn(set []uint64, r int32)      { set[r/64] |= 1 << (r % 64) }
+func known(set []uint64, r int32) bool { return set[r/64]>>(r%64)&1 != 0 }
+
+func union(set, with []uint64) {
+	for i, w := range with {
+		set[i] |= w
+	}
+}
