@@ -124,7 +124,7 @@ func (in *interp) nameErrors(list resolve.ErrorList) error {
 			m.Code = "undefined-name"
 			name, hint, _ := strings.Cut(name, " ")
 			m.Text = "undefined: " + name
-			if near := nearest(name, in.names()); near != "" {
+			if near := Nearest(name, in.names()); near != "" {
 				m.Suggest("did you mean %s?", near)
 			} else if hint != "" {
 				m.Suggest("%s", strings.Trim(hint, "()"))
@@ -177,6 +177,7 @@ func (in *interp) evalError(e *starlark.EvalError) error {
 	if len(msgs) == 0 {
 		return diag.Errorf(pos, "script-error", "%s", e.Msg)
 	}
+	in.translate(msgs[0])
 	in.callers(msgs[0], stack[:top+1])
 	if len(msgs) == 1 {
 		return msgs[0]

@@ -2,7 +2,6 @@ package starlib
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -28,8 +27,13 @@ type Frontend struct {
 	InOut [2]starlark.Value
 	// ProgramAttr finds further fields of a program; nil for none.
 	ProgramAttr func(t *Trace, name string) starlark.Value
-	// RefAttr explains a field that references don't have; nil leaves it.
-	RefAttr func(name string) error
+	// Gone explains a method of references that is no more, or that was called in a
+	// form that is no more; nil leaves the language's own error.
+	Gone func(method string) error
+	// Advice puts advice into the words of the surface; nil leaves it.
+	Advice func(string) string
+	// Ended reports whether the script ended itself, well, by failing a call.
+	Ended func() bool
 	// Finish is called when a file has ended without an error.
 	Finish func() error
 }
@@ -87,6 +91,9 @@ func (t *Trace) Same(o *Trace) bool { return o != nil && t.p == o.p }
 // Name is the program's.
 func (t *Trace) Name() string { return t.p.spec.Name }
 
+// Ranks is the number of ranks.
+func (t *Trace) Ranks() int32 { return t.p.coll.c.Ranks }
+
 // Opened is where the program's with stands.
 func (t *Trace) Opened() diag.Pos { return t.p.opened }
 
@@ -143,7 +150,9 @@ type Origin struct {
 }
 
 // NewCollective makes a collective that MSCCLProgram takes.
-func NewCollective(c *ir.Collective, h *CollectiveHooks) starlark.Value { return &collective{c: c, hooks: h} }
+func NewCollective(c *ir.Collective, h *CollectiveHooks) starlark.Value {
+	return &collective{c: c, hooks: h}
+}
 
 // CollectiveHooksOf are the hooks of the program's collective, nil for one of
 // the language's own.
@@ -209,12 +218,22 @@ func (f *chunkFunc) chunkOrNone(p *program, v *values, buf ir.BufferID, pos ir.P
 
 func (p *program) hasRank(r ir.Rank) bool { return r >= 0 && int32(r) < p.coll.c.Ranks }
 
-// explainNone says where a None came from that a script took for a reference.
-func (in *interp) explainNone(m *diag.Message) {
+// translate puts an error into the words of a front end, and says where a None
+// came from that a script took for a reference.
+func (in *interp) translate(m *diag.Message) {
+	if fe := in.o.Frontend; fe != nil && fe.Advice != nil {
+		m.Suggestion = fe.Advice(m.Suggestion)
+	}
 	if in.none == nil || !strings.Contains(m.Text, "NoneType") {
 		return
 	}
 	m.Note(in.none.Pos, "None came from here: %s", in.none.Text)
+}
+
+// copyOntoItself is None, as in msccl-tools, and is remembered as such.
+func (p *program) copyOntoItself(r *ref, t *starlark.Thread) starlark.Value {
+	p.in.none = diag.Errorf(p.in.pos(t.CallFrame(1).Pos), "self-copy", "copy: %s is copied onto itself", r)
+	return starlark.None
 }
 
 // lookup finds the buffer that v names, without making one.
@@ -254,9 +273,7 @@ func (in *interp) finish() error {
 	}
 	in.finished = nil
 	if fe := in.o.Frontend; fe != nil && fe.Finish != nil {
-		if err := fe.Finish(); err != nil {
-			return fmt.Errorf("ending the script: %w", err)
-		}
+		return fe.Finish()
 	}
 	return nil
 }

@@ -35,6 +35,7 @@ type Options struct {
 	MaxSteps uint64                            // Starlark instructions; 0 is DefaultMaxSteps
 	Print    func(pos diag.Pos, text string)   // receives print(...); nil discards it
 	Host     Host
+	Frontend *Frontend // of another surface than Starlark; nil for Starlark
 }
 
 // Host is what a script may ask of the program around it. A nil function is
@@ -82,8 +83,13 @@ type Param struct {
 	Default    string   // as a command line would spell it
 	Choices    []string // likewise; empty if anything goes
 	Value      string   // likewise: what the script got
-	Given      bool     // Options.Args had it
+	Given      bool     // the command line had it
 	Pos        diag.Pos // of the declaration
+
+	// Of a front end's parameters only:
+	Positional bool     // given by its place, not as a flag
+	Required   bool     // must be given
+	Spellings  []string // the flags, dashes included, if not --Name alone
 }
 
 // interp is one run of a script with everything it loads.
@@ -99,6 +105,9 @@ type interp struct {
 	modules map[string]*module
 	params  map[string]*declared
 	columns map[string]*columns // of files that are not plain ASCII
+
+	finished []*program    // of a front end, to be judged when their file has ended
+	none     *diag.Message // why the latest chunk() was None
 
 	pending  error // from where an error could not be returned
 	overrun  bool  // the step limit was reached
@@ -131,7 +140,11 @@ func Load(ctx context.Context, o Options) (script *Script, err error) {
 		}
 		script = in.script
 	}()
-	in.predeclared = predeclare(in)
+	if o.Frontend != nil {
+		in.predeclared = o.Frontend.Names(&Env{in})
+	} else {
+		in.predeclared = predeclare(in)
+	}
 	in.startThread()
 	stop := context.AfterFunc(ctx, func() { in.thread.Cancel("canceled") })
 	defer stop()
@@ -175,12 +188,41 @@ func (in *interp) startThread() {
 
 // exec runs one file to its end.
 func (in *interp) exec(name string, text []byte) (starlark.StringDict, error) {
-	m, err := mask(name, text)
+	if c := newColumns(text); c != nil {
+		in.columns[name] = c
+	}
+	f, err := in.parse(name, text)
 	if err != nil {
 		return nil, err
 	}
-	if c := newColumns(text); c != nil {
-		in.columns[name] = c
+	prog, err := starlark.FileProgram(f, in.predeclared.Has)
+	if err != nil {
+		return nil, in.diagnose(err)
+	}
+	globals, err := prog.Init(in.thread, in.predeclared)
+	if fe := in.o.Frontend; err != nil && !(fe != nil && fe.Ended != nil && fe.Ended()) {
+		globals.Freeze()
+		return nil, in.diagnose(err)
+	}
+	err = in.finish()
+	globals.Freeze()
+	return globals, err
+}
+
+// parse reads a file into a tree that Starlark's resolver takes.
+func (in *interp) parse(name string, text []byte) (*syntax.File, error) {
+	if fe := in.o.Frontend; fe != nil {
+		f, err := fe.Parse(name, text)
+		if err != nil {
+			return nil, err
+		}
+		f.Options = &dialect
+		in.script.Doc = docstring(f)
+		return f, nil
+	}
+	m, err := mask(name, text)
+	if err != nil {
+		return nil, err
 	}
 	f, err := dialect.Parse(name, m.text, 0)
 	if err != nil {
@@ -189,19 +231,7 @@ func (in *interp) exec(name string, text []byte) (starlark.StringDict, error) {
 	if in.loading == 0 {
 		in.script.Doc = docstring(f)
 	}
-	if err := lower(f, m, in.pos); err != nil {
-		return nil, err
-	}
-	prog, err := starlark.FileProgram(f, in.predeclared.Has)
-	if err != nil {
-		return nil, in.diagnose(err)
-	}
-	globals, err := prog.Init(in.thread, in.predeclared)
-	globals.Freeze()
-	if err != nil {
-		return nil, in.diagnose(err)
-	}
-	return globals, nil
+	return f, lower(f, m, in.pos)
 }
 
 // load answers load() in the same thread, so that limits and call stacks go on.

@@ -175,8 +175,8 @@ func TestNearest(t *testing.T) {
 		{"chunck", "chunk"}, {"cpoy", "copy"}, {"Reduce", "reduce"}, {"fullyconnected", "fully_connected"},
 		{"sendtp", "sendtb"}, {"hc", "ch"}, {"xyzzy", ""}, {"", ""}, {"q", ""},
 	} {
-		if got := nearest(tc.name, names); got != tc.want {
-			t.Errorf("nearest(%q) = %q, want %q", tc.name, got, tc.want)
+		if got := Nearest(tc.name, names); got != tc.want {
+			t.Errorf("Nearest(%q) = %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }

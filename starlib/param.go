@@ -107,7 +107,7 @@ func (c *call) chosen(name string, value starlark.Value, choices []starlark.Valu
 		all = append(all, spelled(x))
 	}
 	m := c.sig.errorf("bad-value", "%s: got %s, want one of %s", name, spelled(value), strings.Join(all, ", "))
-	if near := nearest(spelled(value), all); near != "" && value.Type() == "string" {
+	if near := Nearest(spelled(value), all); near != "" && value.Type() == "string" {
 		m.Suggest("did you mean %s?", near)
 	}
 	return m

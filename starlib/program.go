@@ -30,6 +30,7 @@ type program struct {
 	opened    diag.Pos
 	wantXML   bool
 	wantCheck bool
+	dag       *ir.ChunkDAG // once it has ended
 
 	buffers map[string]starlark.Value // scratch by the name that the Builder knows
 	values  []starlark.Value          // what the script calls each buffer, by id
@@ -65,6 +66,9 @@ func (p *program) Attr(name string) (starlark.Value, error) {
 	case "topo":
 		return p.topo, nil
 	case "collective":
+		if p.coll.hooks != nil {
+			return p.coll.hooks.Self, nil
+		}
 		return p.coll, nil
 	case "num_ranks":
 		return starlark.MakeInt(int(p.spec.Coll.Ranks)), nil
@@ -72,6 +76,9 @@ func (p *program) Attr(name string) (starlark.Value, error) {
 		return starlark.MakeInt(int(p.spec.Instances)), nil
 	case "protocol":
 		return starlark.String(p.spec.Protocol.String()), nil
+	}
+	if fe := p.in.o.Frontend; fe != nil && fe.ProgramAttr != nil {
+		return fe.ProgramAttr(&Trace{p}, name), nil
 	}
 	return nil, nil
 }
@@ -98,6 +105,9 @@ func (p *program) enter(pos diag.Pos) error {
 	p.buffers = map[string]starlark.Value{}
 	p.values = []starlark.Value{starlark.String("input"), starlark.String("output")}
 	p.recent.name = "input" // never names scratch
+	if fe := p.in.o.Frontend; fe != nil {
+		p.values = append([]starlark.Value(nil), fe.InOut[:]...)
+	}
 	p.in.cur = p
 	return nil
 }
@@ -107,6 +117,10 @@ func (p *program) exit() error {
 	dag, err := p.b.Finish()
 	if err != nil {
 		return positioned(err, p.opened)
+	}
+	p.dag = dag
+	if p.in.o.Frontend != nil {
+		p.in.finished = append(p.in.finished, p)
 	}
 	if p.in.loading == 0 {
 		p.in.script.Programs = append(p.in.script.Programs, Program{Name: p.spec.Name, DAG: dag,
@@ -121,8 +135,18 @@ func (p *program) pos(t *starlark.Thread) ir.PosID { return p.b.Pos(p.in.pos(t.C
 // buffer finds the buffer that a script calls v: "input", "output", or scratch
 // named by any other string or by a tuple.
 func (p *program) buffer(s *signature, v starlark.Value) (ir.BufferID, error) {
+	if fe := p.in.o.Frontend; fe != nil {
+		id, name, err := fe.Buffer(v)
+		if err != nil || id < ir.FirstScratch {
+			return id, err
+		}
+		return p.scratch(s, name, v)
+	}
 	str, ok := v.(starlark.String)
 	if !ok {
+		if _, ok := v.(starlark.Tuple); !ok {
+			return 0, s.mismatch(&s.params[s.index("buffer")], v)
+		}
 		return p.scratch(s, v.String(), v)
 	}
 	switch name := string(str); name {

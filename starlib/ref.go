@@ -1,6 +1,7 @@
 package starlib
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.starlark.net/starlark"
@@ -75,7 +76,11 @@ func (r *ref) Attr(name string) (starlark.Value, error) {
 	case "size":
 		return starlark.MakeInt(int(r.r.Count)), nil
 	}
-	return method(r.p.in, r, refMethods, name), nil
+	m := method(r.p.in, r, refMethods, name)
+	if fe := r.p.in.o.Frontend; fe != nil && m == nil && fe.Gone != nil {
+		return nil, fe.Gone(name)
+	}
+	return m, nil
 }
 
 var refFields = []string{"rank", "buffer", "index", "size", "copy", "reduce"}
@@ -140,13 +145,23 @@ func (m *copyMethod) CallInternal(t *starlark.Thread, args starlark.Tuple, kwarg
 	}
 	index := int32(ir.None)
 	if v.given(2) {
-		if index = v.int32(2, 0); index < 0 {
+		if index = v.int32(2, 0); index < 0 && !(index == ir.None && r.p.in.o.Frontend != nil) {
 			return nil, copySig.errorf("negative-index", "index: got %d, want 0 or more", index).
 				Suggest("leave the index out for the default")
 		}
 	}
 	h := trace.Hints{SendTB: v.int32(3, ir.None), RecvTB: v.int32(4, ir.None), Chan: v.int32(5, ir.None)}
-	got, err := r.p.b.Copy(r.r, ir.Rank(v.int32(0, 0)), buf, index, h, r.p.pos(t))
+	dst := ir.Rank(v.int32(0, 0))
+	if r.p.in.o.Frontend != nil && r.p.hasRank(dst) {
+		var err error
+		if buf, index, err = r.p.target(r, dst, buf, index); err != nil {
+			return nil, err
+		}
+		if dst == r.r.Rank && buf == r.r.Buf && index == r.r.Index {
+			return r.p.copyOntoItself(r, t), nil
+		}
+	}
+	got, err := r.p.b.Copy(r.r, dst, buf, index, h, r.p.pos(t))
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +185,9 @@ func (m *reduceMethod) CallInternal(t *starlark.Thread, args starlark.Tuple, kwa
 	r := (*ref)(m)
 	var v values
 	if err := reduceSig.bind(&v, args, kwargs); err != nil {
+		if fe := r.p.in.o.Frontend; fe != nil && fe.Gone != nil && len(args) > 0 && args[0].Type() == "int" {
+			return nil, cmp.Or(fe.Gone("reduce"), err)
+		}
 		return nil, err
 	}
 	other := v[0].(*ref)
@@ -213,6 +231,9 @@ func (f *chunkFunc) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs
 	buf, err := p.buffer(chunkSig, v[1])
 	if err != nil {
 		return nil, err
+	}
+	if f.in.o.Frontend != nil {
+		return f.chunkOrNone(p, &v, buf, p.pos(t))
 	}
 	r, err := p.b.Chunk(ir.Rank(v.int32(0, 0)), buf, v.int32(2, 0), v.int32(3, 1), p.pos(t))
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *signature) unknown(name string) error {
 	for i := range s.params {
 		names[i] = s.params[i].name
 	}
-	if near := nearest(name, names); near != "" {
+	if near := Nearest(name, names); near != "" {
 		return m.Suggest("did you mean %s?", near)
 	}
 	return m.Suggest("%s", s.usage())
@@ -148,12 +148,7 @@ func (s *signature) set(v *values, i int, a starlark.Value) error {
 		}
 	case refValue:
 		_, ok = a.(*ref)
-	case bufferValue:
-		switch a.(type) {
-		case starlark.String, starlark.Tuple:
-		default:
-			ok = false
-		}
+	case bufferValue: // what names a buffer is for the program to say
 	default:
 		ok = fits(p.kind, a)
 	}

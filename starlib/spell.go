@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// nearest is the candidate that name was most likely meant to be, or "" if none
+// Nearest is the candidate that name was most likely meant to be, or "" if none
 // is near. Of equally near ones it is the first in alphabetical order.
-func nearest(name string, candidates []string) string {
+func Nearest(name string, candidates []string) string {
 	best, bestDist := "", max(1, (len(name)+1)/3)+1 // more than a third wrong is no likeness
 	sorted := slices.Sorted(slices.Values(candidates))
 	for _, c := range sorted {

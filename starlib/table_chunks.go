@@ -140,7 +140,12 @@ func (c *call) origin() (ir.Contribution, error) {
 	if err := r.use(c.sig.name); err != nil {
 		return ir.Contribution{}, err
 	}
-	return r.p.b.Origin(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
+	from, err := r.p.b.Origin(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
+	if h := r.p.coll.hooks; h != nil && err == nil {
+		o := h.Origin(from)
+		return ir.Contribution{Rank: ir.Rank(o.Rank), Index: o.Index}, nil
+	}
+	return from, err
 }
 
 // destination is where the collective wants the chunk: -1 for a rank or an
@@ -149,6 +154,11 @@ func (c *call) destination() (ir.Rank, int32, error) {
 	r := c.recv.(*ref)
 	if err := r.use(c.sig.name); err != nil {
 		return ir.None, ir.None, err
+	}
+	if h := r.p.coll.hooks; h != nil {
+		from, err := r.p.b.Origin(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
+		o := h.Origin(from)
+		return ir.Rank(o.DstRank), o.DstIndex, err
 	}
 	return r.p.b.Destination(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
 }

@@ -11,7 +11,10 @@ import (
 )
 
 // collective is a collective as a script holds it.
-type collective struct{ c *ir.Collective }
+type collective struct {
+	c     *ir.Collective
+	hooks *CollectiveHooks // of a front end's own collective, else nil
+}
 
 var _ starlark.HasAttrs = (*collective)(nil)
 
@@ -72,7 +75,7 @@ func plain(name string, kind ir.CollectiveKind, doc string) *signature {
 		if err != nil {
 			return nil, err
 		}
-		return &collective{coll}, nil
+		return &collective{c: coll}, nil
 	}
 	return s
 }
@@ -190,7 +193,7 @@ func newSendRecv(c *call) (starlark.Value, error) {
 	if coll.Peer, err = c.rank(3, ranks); err != nil {
 		return nil, err
 	}
-	return &collective{coll}, nil
+	return &collective{c: coll}, nil
 }
 
 func newAllToAllV(c *call) (starlark.Value, error) {
@@ -218,7 +221,7 @@ func newAllToAllV(c *call) (starlark.Value, error) {
 	if rows != int(ranks) {
 		return nil, c.sig.errorf("bad-argument", "counts: got %d rows, want %d", rows, ranks)
 	}
-	return &collective{coll}, nil
+	return &collective{c: coll}, nil
 }
 
 // counts are the chunk counts in a list.
@@ -268,7 +271,7 @@ func newCustom(c *call) (starlark.Value, error) {
 			return nil, err
 		}
 	}
-	return &collective{coll}, nil
+	return &collective{c: coll}, nil
 }
 
 // sizes is argument i as one number of chunks a rank.
