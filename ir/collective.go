@@ -85,6 +85,7 @@ type CustomSpec struct {
 	Input, Output []int32
 	Holds         [][]bool
 	Expect        [][][]Contribution
+	Open          bool // what outputs must hold is not known, and all of them matter
 }
 
 // NewCollective makes a collective of a known kind without root, peer or counts.
@@ -328,7 +329,7 @@ func (c *Collective) demands(r Rank, i int32) bool {
 	case c.Kind == AllToNext:
 		return r != 0
 	case c.Kind == Custom:
-		return c.Custom.Expect[r][i/c.Split] != nil
+		return c.Custom.Open || c.Custom.Expect[r][i/c.Split] != nil
 	}
 	return true
 }

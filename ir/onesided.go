@@ -111,7 +111,9 @@ const (
 // String is the operator's name in a plan, "" for ReduceByRun.
 func (r Reduction) String() string { return [...]string{"", "sum", "min", "max", "prod"}[r] }
 
-// Op is one one-sided operation of a thread block.
+// Op is one one-sided operation of a thread block. Its operands have the shape
+// that OpKind.Operand tells, sources and destinations are of one size, pair by
+// pair or all alike, and everything counts from 0.
 type Op struct {
 	Kind     OpKind
 	Via      ChannelKind
@@ -119,14 +121,15 @@ type Op struct {
 	Src, Dst Span // of OneSided.Operands
 	// Refs is a span of OneSided.Refs: channels of the rank (index of
 	// OneSidedGPU.Channels), semaphores (index of OneSidedGPU.Semaphores), or the
-	// barrier's number.
+	// barrier's number. An operation that moves data has a channel for each
+	// destination via ports, and none otherwise.
 	Refs Span
 	// Part of Parts: the operation works on slice Part of its ranges, cut into
 	// Parts (a thread block group); 0 of 1 for all of it. Of a barrier, Parts is the
 	// number of thread blocks that meet.
 	Part, Parts int32
 	// A pipeline runs Body (of OneSided.Ops) on UnitBytes after UnitBytes of
-	// UnitChunks chunks.
+	// UnitChunks chunks. It holds no pipeline.
 	Body       Span
 	UnitBytes  int64
 	UnitChunks int32
@@ -148,6 +151,9 @@ type SwitchGroup struct {
 }
 
 // OneSidedGPU is what one rank has beside its thread blocks.
+//
+// The operations of a block stand together, followed by the bodies of its
+// pipelines in order, and so on block by block and rank by rank.
 type OneSidedGPU struct {
 	Channels   []SignalChannel
 	Semaphores []int32 // initial values
@@ -163,14 +169,77 @@ type OneSidedGPU struct {
 // a, and the first chunks take the remainder (MSCCL++'s calcOffset). Scratch has
 // the chunk size of the input; packets double offsets and sizes there.
 type OneSided struct {
-	Packets         bool // protocol LL: scratch holds packets
+	Packets         bool // protocol LL: scratch holds packets; equals the Spec's
 	ThreadsPerBlock int32
 	Alignment       int32 // bytes
 	DoubleScratch   bool  // launches alternate between two halves of scratch
 	ReuseResources  bool  // one scratch for many plans
 	GPUs            []OneSidedGPU
-	Groups          []SwitchGroup
+	Groups          []SwitchGroup // ranks ascending
 	Ops             []Op
 	Operands        []Operand
 	Refs            []int32
+}
+
+// Sources and Destinations are the operands of op, RefsOf its channels,
+// semaphores or barrier, BodyOf what a pipeline repeats. The slices are shared:
+// don't change them.
+func (o *OneSided) Sources(op *Op) []Operand { return o.Operands[op.Src.Start:op.Src.End] }
+
+// Destinations are what op writes; see Sources.
+func (o *OneSided) Destinations(op *Op) []Operand { return o.Operands[op.Dst.Start:op.Dst.End] }
+
+// RefsOf are the channels, semaphores or the barrier of op; see Sources.
+func (o *OneSided) RefsOf(op *Op) []int32 { return o.Refs[op.Refs.Start:op.Refs.End] }
+
+// BodyOf is what a pipeline repeats; see Sources.
+func (o *OneSided) BodyOf(op *Op) []Op { return o.Ops[op.Body.Start:op.Body.End] }
+
+// BlockOps are the operations of one thread block without those in pipelines;
+// see Sources.
+func (o *OneSided) BlockOps(rank Rank, tb int32) []Op {
+	s := o.GPUs[rank].Blocks[tb]
+	return o.Ops[s.Start:s.End]
+}
+
+// PairChannels sets every channel's Pair: the k-th channel of one kind from a to
+// b pairs with the k-th of that kind from b to a.
+func (o *OneSided) PairChannels() {
+	type end struct {
+		kind       ChannelKind
+		self, peer Rank
+	}
+	ends := map[end][]int32{}
+	for g := range o.GPUs {
+		for c, ch := range o.GPUs[g].Channels {
+			e := end{ch.Kind, Rank(g), ch.Peer}
+			ends[e] = append(ends[e], int32(c))
+		}
+	}
+	for g := range o.GPUs {
+		seen := map[end]int{}
+		for c := range o.GPUs[g].Channels {
+			ch := &o.GPUs[g].Channels[c]
+			e := end{ch.Kind, Rank(g), ch.Peer}
+			other := ends[end{ch.Kind, ch.Peer, Rank(g)}]
+			ch.Pair = None
+			if k := seen[e]; k < len(other) {
+				ch.Pair = other[k]
+			}
+			seen[e]++
+		}
+	}
+}
+
+func (o *OneSided) count(c *Counts) {
+	for g := range o.GPUs {
+		c.TBs += len(o.GPUs[g].Blocks)
+		c.MaxTBs = max(c.MaxTBs, len(o.GPUs[g].Blocks))
+	}
+	c.Steps = len(o.Ops)
+	for i := range o.Ops {
+		if o.Ops[i].Kind == OpSync {
+			c.Nops++
+		}
+	}
 }

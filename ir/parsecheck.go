@@ -147,6 +147,9 @@ func (p *Program) Validate() error {
 		if gpu.Input < 0 || gpu.Output < 0 || gpu.Scratch < 0 {
 			return malformed("program: gpu %d has a buffer of negative length", g)
 		}
+		if p.OneSided != nil {
+			continue
+		}
 		for b := range gpu.TBs {
 			for s := range gpu.TBs[b].Steps {
 				if err := p.validateStep(&gpu.TBs[b].Steps[s]); err != nil {
@@ -154,6 +157,9 @@ func (p *Program) Validate() error {
 				}
 			}
 		}
+	}
+	if p.OneSided != nil {
+		return p.validateOneSided()
 	}
 	return nil
 }

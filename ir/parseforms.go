@@ -113,11 +113,17 @@ func ParseProgram(r io.Reader, file string) (*Program, error) {
 		switch {
 		case t.accept("gpu"):
 			t.gpu(p)
+		case p.OneSided != nil:
+			t.oneSidedLine(p)
 		case t.accept("tb"):
 			t.threadBlock(p)
 		default:
 			t.step(p)
 		}
+	}
+	if t.err == nil && p.OneSided != nil {
+		p.OneSided.Packets = p.Protocol == LL
+		p.OneSided.PairChannels()
 	}
 	if t.err == nil {
 		t.failFile(p.Validate())
@@ -140,6 +146,10 @@ func (t *textReader) programLine(p *Program, key string) bool {
 		p.MinBytes = t.int64(0, math.MaxInt64)
 		t.expect("max")
 		p.MaxBytes = t.int64(0, math.MaxInt64)
+	case "one-sided":
+		t.oneSidedHeader(p)
+	case "group":
+		t.group(p)
 	default:
 		return false
 	}
@@ -154,6 +164,9 @@ func (t *textReader) gpu(p *Program) {
 	g.Scratch = t.number("scratch=", 0)
 	t.end()
 	p.GPUs = append(p.GPUs, g)
+	if p.OneSided != nil {
+		p.OneSided.GPUs = append(p.OneSided.GPUs, OneSidedGPU{})
+	}
 }
 
 func (t *textReader) threadBlock(p *Program) {

@@ -26,7 +26,7 @@ func (t *textReader) spec(word string, extra func(key string) bool) *Spec {
 	for t.next() {
 		from := t.at
 		key := string(t.word())
-		if once := key != "buffer" && key != "link"; once && seen[key] {
+		if once := key != "buffer" && key != "link" && key != "group"; once && seen[key] {
 			t.at = from
 			t.failf("second line %q", key)
 			return nil
@@ -124,12 +124,14 @@ func (t *textReader) collective() *Collective {
 	c.Root = Rank(t.optional("root", 0, None))
 	c.Peer = Rank(t.optional("peer", 0, None))
 	c.InPlace = t.accept("in-place")
+	open := kind == Custom && t.accept("open")
 	t.end()
 	switch kind {
 	case AllToAllV:
 		t.counts(c)
 	case Custom:
 		t.custom(c)
+		c.Custom.Open = open
 	}
 	if t.err != nil {
 		return c

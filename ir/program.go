@@ -65,9 +65,16 @@ type Program struct {
 // DepsOf returns what step s waits for. The slice is shared: don't change it.
 func (p *Program) DepsOf(s *Step) []Dep { return p.Deps[s.DepStart:s.DepEnd] }
 
-// Channels is the number of channels: the largest used, plus one.
+// Channels is the number of channels: the largest used, plus one. Of a
+// one-sided program it is the most channels that one rank has.
 func (p *Program) Channels() int32 {
 	n := int32(0)
+	if p.OneSided != nil {
+		for g := range p.OneSided.GPUs {
+			n = max(n, int32(len(p.OneSided.GPUs[g].Channels)))
+		}
+		return n
+	}
 	for g := range p.GPUs {
 		for t := range p.GPUs[g].TBs {
 			n = max(n, p.GPUs[g].TBs[t].Chan+1)
@@ -85,9 +92,15 @@ type Counts struct {
 }
 
 // Count counts. MaxTBs is the most thread blocks of one rank; Steps includes
-// Nops; Deps counts what steps wait for.
+// Nops; Deps counts what steps wait for. Steps of a one-sided program are its
+// operations, those in pipelines once each, and Nops those that only let threads
+// meet; what waits there stands among them, so Deps is 0.
 func (p *Program) Count() Counts {
 	c := Counts{Ranks: len(p.GPUs), Channels: int(p.Channels())}
+	if p.OneSided != nil {
+		p.OneSided.count(&c)
+		return c
+	}
 	for g := range p.GPUs {
 		tbs := p.GPUs[g].TBs
 		c.TBs += len(tbs)

@@ -131,6 +131,9 @@ func (t *textWriter) collective(c *Collective) {
 	if c.InPlace {
 		t.str(" in-place")
 	}
+	if c.Kind == Custom && c.Custom.Open {
+		t.str(" open")
+	}
 	t.endLine()
 	if c.Kind == AllToAllV {
 		for r := range int(c.Ranks) {

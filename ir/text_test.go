@@ -105,6 +105,7 @@ func TestTextGoldens(t *testing.T) {
 	golden(t, "ring3.chunkdag", text(t, ringDAG(3)))
 	golden(t, "chain.instrdag", text(t, handInstrs()))
 	golden(t, "two.program", text(t, handProgram()))
+	golden(t, "onesided.program", text(t, handOneSided()))
 }
 
 func TestNodeStrings(t *testing.T) {
@@ -132,6 +133,9 @@ func TestTextRoundTrip(t *testing.T) {
 	}))
 	t.Run("program", rapid.MakeCheck(func(t *rapid.T) {
 		roundTrip(t, drawProgram(t), ir.ParseProgram)
+	}))
+	t.Run("one-sided", rapid.MakeCheck(func(t *rapid.T) {
+		roundTrip(t, drawOneSided(t), ir.ParseProgram)
 	}))
 	// Larger than what a writer gathers before it writes.
 	roundTrip(t, ringDAG(64), ir.ParseChunkDAG)

@@ -108,12 +108,17 @@ func (p *Program) WriteText(w io.Writer) error {
 	}
 	t := newTextWriter(w)
 	t.spec(programWord, p.Spec)
-	t.num("transport slots ", int64(p.Transport.Slots))
-	t.num(" bytes ", p.Transport.SlotBytes)
-	t.endLine()
+	if p.OneSided == nil {
+		t.num("transport slots ", int64(p.Transport.Slots))
+		t.num(" bytes ", p.Transport.SlotBytes)
+		t.endLine()
+	}
 	t.num("window min ", p.MinBytes)
 	t.num(" max ", p.MaxBytes)
 	t.endLine()
+	if p.OneSided != nil {
+		t.oneSidedHeader(p.OneSided)
+	}
 	words := stepWords()
 	for g := range p.GPUs {
 		gpu := &p.GPUs[g]
@@ -122,6 +127,10 @@ func (p *Program) WriteText(w io.Writer) error {
 		t.num(" output=", int64(gpu.Output))
 		t.num(" scratch=", int64(gpu.Scratch))
 		t.endLine()
+		if p.OneSided != nil {
+			t.oneSidedGPU(p, Rank(g))
+			continue
+		}
 		for b := range gpu.TBs {
 			tb := &gpu.TBs[b]
 			t.num("tb ", int64(b))
@@ -142,8 +151,12 @@ func (p *Program) WriteText(w io.Writer) error {
 }
 
 // StepString is one step in one line, without number and position:
-// rrcs i[3] -> i[3] x1 from 7 to 1 at i[3] wait 1:3 post.
+// rrcs i[3] -> i[3] x1 from 7 to 1 at i[3] wait 1:3 post. In a one-sided
+// program it is the operation, without the body of a pipeline; see OpString.
 func (p *Program) StepString(rank Rank, tb, step int32) string {
+	if p.OneSided != nil {
+		return p.OpString(rank, p.OneSided.GPUs[rank].Blocks[tb].Start+step)
+	}
 	b := &p.GPUs[rank].TBs[tb]
 	return string(p.appendStep(nil, stepWords(), b, &b.Steps[step]))
 }

@@ -83,15 +83,19 @@ func readStacked(name string, n int, d DType) ([][]byte, error) {
 
 // readTensor reads a whole file; shape is nil for a raw one.
 func readTensor(name string, d DType) (data []byte, shape []int64, err error) {
+	// Asked before opening: opening a pipe waits for a writer.
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, nil, errors.Unwrap(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, errors.New("not a regular file, whose size is known before it is read")
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, nil, errors.Unwrap(err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the file's size: %w", err)
-	}
 	size := info.Size()
 	if filepath.Ext(name) == ".npy" {
 		h, err := readNpyHeader(f, d)
@@ -160,6 +164,11 @@ func WriteOutputs(pattern string, d DType, outputs [][]byte) (err error) {
 			}
 		}
 	}()
+	for i := range files {
+		if files[i].name, err = destination(files[i].name); err != nil {
+			return fileError(files[i].name, err)
+		}
+	}
 	for _, f := range files {
 		t, err := writeTemp(f.name, d, f.parts, f.shape)
 		if err != nil {
@@ -173,6 +182,26 @@ func WriteOutputs(pattern string, d DType, outputs [][]byte) (err error) {
 		}
 	}
 	return nil
+}
+
+// destination follows links, so that a link stays one, and refuses what a
+// rename would destroy: devices, pipes, folders.
+func destination(name string) (string, error) {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return name, nil
+	}
+	if err != nil {
+		return name, fmt.Errorf("looking at what is there: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return name, errors.New("not a regular file; outputs are written whole, under a temporary name, and then renamed")
+	}
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return name, fmt.Errorf("following the link: %w", err)
+	}
+	return real, nil
 }
 
 // writeTemp writes one tensor beside name and returns the temporary name.

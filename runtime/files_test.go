@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mscclsh/mscclsh/ir"
@@ -187,4 +188,43 @@ func FuzzNpyHeader(f *testing.F) {
 			t.Errorf("shape %v has %d elements", h.shape, h.elems)
 		}
 	})
+}
+
+// What is no regular file is neither waited for nor renamed over.
+func TestSpecialFilesAreLeftAlone(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("this file system has no pipes: %v", err)
+	}
+	const refused = "not a regular file"
+	if _, err := ReadInputs(pipe, ir.NewCollective(ir.AllReduce, 2, 1, true), FP32); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("reading: got %v, want %q", err, refused)
+	}
+	if err := WriteOutputs(pipe, FP32, [][]byte{make([]byte, 4), make([]byte, 4)}); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("writing: got %v, want %q", err, refused)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe is gone: %v, %v", info, err)
+	}
+}
+
+// A link stays a link; what it points to is written.
+func TestOutputFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteOutputs(link, FP32, [][]byte{{1, 2, 3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, []byte{1, 2, 3, 4}) {
+		t.Errorf("got %v, %v, want the four bytes", b, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v, %v", info, err)
+	}
 }

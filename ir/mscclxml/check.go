@@ -18,7 +18,7 @@ type checker struct {
 	p      *ir.Program
 	target ir.Target
 	limits ir.Limits
-	bound  bool // the target is a runtime with limits, not plain
+	bound  bool // the target is a runtime, not a tool
 
 	// Where the check stands, -1 for the whole of what is above.
 	rank, tb, step int
@@ -29,7 +29,7 @@ func check(p *ir.Program, t ir.Target) (*dialect, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	c := &checker{p: p, target: t, limits: t.Limits(), bound: t != ir.TargetPlain, rank: -1, tb: -1, step: -1}
+	c := &checker{p: p, target: t, limits: t.Limits(), bound: runtime(t), rank: -1, tb: -1, step: -1}
 	d, err := newDialect(p, t)
 	if err != nil {
 		return nil, err
@@ -47,6 +47,9 @@ func check(p *ir.Program, t ir.Target) (*dialect, error) {
 	}
 	return d, nil
 }
+
+// runtime reports whether a target runs programs as one of MSCCL's runtimes does.
+func runtime(t ir.Target) bool { return t <= ir.TargetRCCL }
 
 func (c *checker) name() error {
 	name := c.p.Name
@@ -188,9 +191,8 @@ func (c *checker) operands(gpu *ir.GPU, st *ir.Step) error {
 	if st.Count < 1 {
 		return c.internal("it moves %d chunks", st.Count)
 	}
-	if st.Kind > ir.Recv && st.Kind < ir.Copy && !c.limits.FusedSteps {
-		return c.at("xml-fused", "target %s: its runtime runs no %s steps", c.target, st.Kind).
-			Suggest("compile for target %s: it keeps to s, r, cpy, re and nop", c.target)
+	if err := c.kind(st.Kind); err != nil {
+		return err
 	}
 	if st.Kind.ReadsSrc() {
 		if err := c.inside(gpu, "source", st.Src, st.Count); err != nil {
@@ -202,10 +204,44 @@ func (c *checker) operands(gpu *ir.GPU, st *ir.Step) error {
 			return err
 		}
 	}
-	if src, dst := shown(st); c.bound && max(src.Index, dst.Index) > maxOffset {
+	if src, dst := shown(st); c.limits.SameOffset {
+		return c.sameOffset(st)
+	} else if c.bound && max(src.Index, dst.Index) > maxOffset {
 		return c.refuse(int64(max(src.Index, dst.Index)), maxOffset, "as the offset of a step", "offsets are kept in 16 bits")
 	}
 	return nil
+}
+
+// kind refuses steps that the target can't do.
+func (c *checker) kind(k ir.StepKind) error {
+	switch {
+	case k > ir.Recv && k < ir.Copy && !c.limits.FusedSteps && !(k == ir.RecvReduceCopy && c.limits.RecvReduce):
+		steps := "s, r, cpy, re and nop"
+		if c.limits.RecvReduce {
+			steps = "s, r, rrc and nop"
+		}
+		return c.at("xml-fused", "target %s: its runtime runs no %s steps", c.target, k).
+			Suggest("compile for target %s: it keeps to %s", c.target, steps)
+	case (k == ir.Copy || k == ir.Reduce) && c.limits.NoLocal:
+		return c.at("xml-local", "target %s: it runs no %s steps, only s, r, rrc and nop", c.target, k).
+			Suggest("in place most algorithms need no local copies")
+	}
+	return nil
+}
+
+// sameOffset refuses a step whose source and destination differ in offset, the
+// one at the peer included.
+func (c *checker) sameOffset(st *ir.Step) error {
+	src, dst := shown(st)
+	switch {
+	case src.Index == dst.Index:
+		return nil
+	case src.Index < 0 || dst.Index < 0:
+		return c.at("xml-offset", "target %s wants the offset at the peer, which is not known", c.target).
+			Suggest("programs compiled here know it")
+	}
+	return c.at("xml-offset", "target %s takes one offset a step, got source %d and destination %d", c.target, src.Index, dst.Index).
+		Suggest("in place most algorithms move chunks to the offset they have")
 }
 
 func (c *checker) inside(gpu *ir.GPU, what string, at ir.Place, count int32) error {
@@ -245,10 +281,10 @@ func (c *checker) nop(tb *ir.ThreadBlock, st *ir.Step) error {
 	switch {
 	case st.Post:
 		return c.internal("a nop posts nothing")
+	case st.DepStart == st.DepEnd && (c.bound || c.target == ir.TargetAstra):
+		return c.internal("a nop that waits for nothing is not counted by the runtimes")
 	case !c.bound:
 		return nil
-	case st.DepStart == st.DepEnd:
-		return c.internal("a nop that waits for nothing is not counted by the runtimes")
 	case c.step+1 == len(tb.Steps):
 		return c.internal("a nop at the end is dropped by the runtimes")
 	}
@@ -285,8 +321,9 @@ func (c *checker) refuse(got, limit int64, what, why string) error {
 	return c.at("xml-limit", "%s", text).Suggest("target plain has no such limit; this project's own runtimes read it")
 }
 
-// internal is a program that no compiler of this project should make.
+// internal is a program that no compiler of this project makes, but that a file
+// may hold.
 func (c *checker) internal(format string, args ...any) error {
-	return c.at("internal-error", "%s", fmt.Sprintf(format, args...)).
+	return c.at("xml-program", "%s", fmt.Sprintf(format, args...)).
 		Suggest("this program can't be written as XML; if it was compiled here, please report it as a bug")
 }

@@ -2,6 +2,7 @@ package mscclxml
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
@@ -13,8 +14,9 @@ type dialect struct {
 	coll     string
 	nchunks  int32
 	minBytes int64
-	maxBytes int64 // as the target reads it
-	wholeIO  bool  // i_chunks and o_chunks must be nchunksperloop, or 0
+	maxBytes int64  // as the target reads it
+	wholeIO  bool   // i_chunks and o_chunks must be nchunksperloop, or 0
+	counts   string // the attribute of an alltoallv in this project's own files
 }
 
 // chunks are the i_chunks and o_chunks of one rank.
@@ -71,7 +73,15 @@ func (d *dialect) perRank(c *ir.Collective) {
 func (d *dialect) setColl(c *ir.Collective) error {
 	d.coll = c.Kind.String()
 	if d.target == ir.TargetPlain {
-		return nil
+		return d.setCounts(c)
+	}
+	if d.target == ir.TargetAstra {
+		switch c.Kind {
+		case ir.AllReduce, ir.AllGather, ir.ReduceScatter, ir.AllToAll, ir.Broadcast, ir.ReduceTo:
+			return nil
+		}
+		return diag.Errorf(diag.Pos{}, "xml-collective", "target astra: its converter has no collective %s", c).
+			Suggest("it takes allreduce, allgather, reduce_scatter, alltoall, broadcast and reduce")
 	}
 	native := true
 	switch c.Kind {
@@ -96,6 +106,26 @@ func (d *dialect) setColl(c *ir.Collective) error {
 		// msccl takes one pointer for both buffers of a custom collective in place.
 		return diag.Errorf(diag.Pos{}, "xml-collective", "target msccl: alltoallv in place: its custom collectives share input and output there").
 			Suggest("declare it out of place")
+	}
+	return nil
+}
+
+// setCounts writes what an alltoallv moves: the chunks from rank 0 to each, then
+// those from rank 1, and so on.
+func (d *dialect) setCounts(c *ir.Collective) error {
+	if c.Kind != ir.AllToAllV {
+		return nil
+	}
+	b := []byte(`" counts="`)
+	for i, n := range c.Counts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n)*int64(c.Split), 10)
+	}
+	if d.counts = string(b); len(d.counts) > maxValue {
+		return diag.Errorf(diag.Pos{}, "xml-collective", "target plain: an alltoallv of %d ranks: its counts take %d bytes, an attribute holds %d", c.Ranks, len(b), maxValue).
+			Suggest("the text form has no such limit")
 	}
 	return nil
 }

@@ -89,9 +89,10 @@ func (x *writer) algo(d *dialect) {
 	if d.target == ir.TargetPlain {
 		x.num(`" slots="`, int64(p.Transport.Slots))
 		x.num(`" slotbytes="`, p.Transport.SlotBytes)
-		x.str(`" target="plain`)
+		x.str(d.counts)
 	}
-	x.str("\">\n")
+	// The runtimes ignore it; readers learn how to take maxBytes, among others.
+	x.str(`" target="` + d.target.String() + "\">\n")
 }
 
 func (x *writer) gpu(d *dialect, g int) {
@@ -104,7 +105,7 @@ func (x *writer) gpu(d *dialect, g int) {
 	switch {
 	case len(gpu.TBs) > 0:
 		x.str("\">\n")
-	case d.target == ir.TargetPlain:
+	case !runtime(d.target):
 		x.str("\"/>\n")
 		return
 	default:
@@ -132,7 +133,7 @@ func (x *writer) tb(d *dialect, r ir.Rank, b int) {
 	merge := merging{coll: x.p.Coll, rank: r}
 	for s := range tb.Steps {
 		post := tb.Steps[s].Post
-		if d.target != ir.TargetPlain && merge.mustEnd(tb.Steps, s) {
+		if runtime(d.target) && merge.mustEnd(tb.Steps, s) {
 			post = true
 		}
 		x.step(&tb.Steps[s], s, post)

@@ -14,10 +14,14 @@ import (
 type waitKind uint8
 
 const (
-	running     waitKind = iota
-	waitMessage          // a message on an empty connection
-	waitSlot             // a slot of a full connection
-	waitStep             // a step of another thread block
+	running       waitKind = iota
+	waitMessage            // a message on an empty connection
+	waitSlot               // a slot of a full connection
+	waitStep               // a step of another thread block
+	waitSignal             // a signal on a channel
+	waitSemaphore          // a semaphore above 0
+	waitBarrier            // the others at a barrier
+	waitPacket             // one of some packets
 )
 
 // wait is one condition, and where in the program it stands.
@@ -27,11 +31,18 @@ type wait struct {
 	tile int64
 	conn *conn
 	of   *worker // waitStep
-	goal int64   // waitStep: value of of.posted
+	goal int64   // waitStep: value of of.posted; waitSignal, waitBarrier: of the count; waitPacket: the flag
+
+	// Of a one-sided program, where step is an index of OneSided.Ops:
+	spot    *spot
+	count   *counter
+	barrier *barrier
+	packets []*uint64
 }
 
 // ready reports whether the condition holds. It stays true once it is: only the
-// waiting worker itself could undo it.
+// waiting worker itself could undo it, or another one that takes from the same
+// semaphore.
 func (c *wait) ready() bool {
 	switch c.kind {
 	case waitMessage:
@@ -40,6 +51,19 @@ func (c *wait) ready() bool {
 		return c.conn.hasSlot()
 	case waitStep:
 		return c.of.posted.Load() >= c.goal
+	case waitSignal:
+		return c.count.value.Load() >= c.goal
+	case waitSemaphore:
+		return c.count.value.Load() > 0
+	case waitBarrier:
+		return c.barrier.arrived.Load() >= c.goal
+	case waitPacket:
+		for _, p := range c.packets {
+			if packetFlag(p) == uint32(c.goal) {
+				return true
+			}
+		}
+		return false
 	}
 	return true
 }
@@ -68,6 +92,9 @@ type engine struct {
 func (e *engine) run() error {
 	for _, c := range e.conns {
 		c.reset()
+	}
+	if e.one != nil {
+		e.one.reset()
 	}
 	for _, w := range e.workers {
 		w.posted.Store(0)
@@ -147,6 +174,9 @@ func (w *worker) register() {
 	case waitStep:
 		c.of.sleeping = append(c.of.sleeping, w)
 		c.of.sleepers.Add(1)
+	default:
+		c.spot.sleeping = append(c.spot.sleeping, w)
+		c.spot.sleepers.Add(1)
 	}
 }
 
@@ -160,6 +190,10 @@ func (w *worker) unregister() {
 		i := slices.Index(c.of.sleeping, w)
 		c.of.sleeping = slices.Delete(c.of.sleeping, i, i+1)
 		c.of.sleepers.Add(-1)
+	default:
+		i := slices.Index(c.spot.sleeping, w)
+		c.spot.sleeping = slices.Delete(c.spot.sleeping, i, i+1)
+		c.spot.sleepers.Add(-1)
 	}
 }
 

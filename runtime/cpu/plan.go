@@ -45,6 +45,7 @@ type plan struct {
 	ranks   []rankMemory
 	workers []*worker
 	conns   []*conn
+	one     *oneSided // nil for a program of steps
 }
 
 type connKey struct {
@@ -88,8 +89,15 @@ func (pl *plan) placeRank(r ir.Rank) error {
 	var region [3]int64
 	for b := range ir.BufferID(3) {
 		if canon, _ := coll.Canon(r, b, 0); canon == b {
+			size := uint64(m.chunks[b])
+			if pl.one != nil {
+				m.size = (m.size + 15) &^ 15
+				if b == ir.FirstScratch && pl.prog.OneSided.Packets {
+					size *= 2
+				}
+			}
 			region[b] = m.size
-			hi, lo := bits.Mul64(uint64(chunk), uint64(m.chunks[b]))
+			hi, lo := bits.Mul64(uint64(chunk), size)
 			if hi != 0 || lo > 1<<60 {
 				return diag.Errorf(diag.Pos{}, "memory", "run: rank %d needs %d chunks of %s for its %s",
 					r, m.chunks[b], runtime.FormatBytes(chunk), bufferNames[b])

@@ -36,7 +36,15 @@ func Run(ctx context.Context, p *ir.Program, o Options) (*Report, error) {
 	if err := checkWindow(p, layout, o); err != nil {
 		return nil, err
 	}
-	pl, err := newPlan(p, layout)
+	var pl *plan
+	if p.OneSided != nil {
+		if err := checkOneSize(p, layout, o.Bytes); err != nil {
+			return nil, err
+		}
+		pl, err = newOnePlan(p, layout, o.Op)
+	} else {
+		pl, err = newPlan(p, layout)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +195,15 @@ func (r *runner) measure(rep *Report) {
 		rep.Messages += c.sent.Load()
 		rep.Moved += c.moved
 	}
+	for _, w := range r.workers {
+		rep.Messages += w.signals
+		rep.Moved += w.moved
+	}
+	if r.one != nil {
+		for _, c := range r.one.signals {
+			rep.Connections += len(c)
+		}
+	}
 	sorted := slices.Sorted(slices.Values(rep.Times))
 	rep.Min, rep.Median = sorted[0], sorted[len(sorted)/2]
 	if len(sorted)%2 == 0 {
@@ -275,6 +292,9 @@ func (r *runner) watch(i int) (stop func()) {
 	for _, c := range r.conns {
 		total += c.messages
 	}
+	if r.one != nil {
+		total = r.one.ops
+	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -288,6 +308,9 @@ func (r *runner) watch(i int) (stop func()) {
 				sent := int64(0)
 				for _, c := range r.conns {
 					sent += c.sent.Load()
+				}
+				if r.one != nil {
+					sent = r.one.done.Load()
 				}
 				r.report(Progress{Phase: "run", Iteration: i, Total: r.total, Done: float64(sent) / float64(max(total, 1))})
 			}

@@ -3,8 +3,10 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
 )
 
 // maxNotes is the number of waiting thread blocks that a message lists.
@@ -37,6 +39,10 @@ func (e *engine) interrupt(ctx context.Context) {
 
 // deadlock is the message for a run in which everybody waits; e.mu is held.
 func (e *engine) deadlock() error {
+	if e.one != nil {
+		return e.listWaiting(diag.Errorf(diag.Pos{}, "deadlock",
+			"run: deadlock: every thread block that is not done waits, %d of %d", e.live, len(e.workers)))
+	}
 	m := diag.Errorf(diag.Pos{}, "deadlock",
 		"run: deadlock: every thread block that is not done waits, %d of %d (slots per connection: %d, chunks per message: %d)",
 		e.live, len(e.workers), e.prog.Transport.Slots, e.regime)
@@ -52,6 +58,12 @@ func (e *engine) listWaiting(m *diag.Message) *diag.Message {
 		}
 		if len(m.Notes) == maxNotes {
 			more++
+			continue
+		}
+		if e.one != nil {
+			op := &e.prog.OneSided.Ops[w.waits.step]
+			m.Note(e.prog.Pos(op.Pos), "rank %d thread block %d op %s (%v) waits for %s", w.rank, w.tb,
+				w.opNumber(e), op.Kind, w.waits.describeOne(e, w))
 			continue
 		}
 		st := &e.prog.GPUs[w.rank].TBs[w.tb].Steps[w.waits.step]
@@ -90,6 +102,41 @@ func (c *wait) describe(e *engine) string {
 		}
 	}
 	return s + ", but neither that step nor a later one posts"
+}
+
+// opNumber is the number of the operation that w stands at, as listings have it.
+func (w *worker) opNumber(e *engine) string {
+	o := e.prog.OneSided
+	span := o.GPUs[w.rank].Blocks[w.tb]
+	i := w.waits.step
+	if i >= span.Start && i < span.End {
+		return fmt.Sprint(i - span.Start)
+	}
+	for j := span.Start; j < span.End; j++ {
+		if b := o.Ops[j].Body; o.Ops[j].Kind == ir.OpPipeline && i >= b.Start && i < b.End {
+			return fmt.Sprintf("%d.%d in turn %d", j-span.Start, i-b.Start, w.turn+1)
+		}
+	}
+	return "?"
+}
+
+// describeOne is describe for a one-sided program.
+func (c *wait) describeOne(e *engine, w *worker) string {
+	switch c.kind {
+	case waitSignal:
+		for r := range e.one.signals {
+			for n, s := range e.one.signals[r] {
+				if s == c.count {
+					return fmt.Sprintf("signal %d of rank %d on its channel %d (it has given %d)", c.goal, r, n, s.value.Load())
+				}
+			}
+		}
+	case waitSemaphore:
+		return fmt.Sprintf("semaphore %d, which is %d", slices.Index(e.one.semaphores[w.rank], c.count), c.count.value.Load())
+	case waitBarrier:
+		return fmt.Sprintf("%d more at its barrier for %d", c.goal-c.barrier.arrived.Load(), c.barrier.parts)
+	}
+	return "a packet in its scratch"
 }
 
 // state tells what the other end of a connection is doing.

@@ -19,6 +19,14 @@ type worker struct {
 	sleepers atomic.Int32 // len(sleeping), to be read without the lock
 	events   []ir.Event
 
+	// Of a one-sided program:
+	ops     []oneOp
+	turn    int32 // of the pipeline
+	todo    []bit
+	buffers [2][]byte
+	moved   int64 // bytes written at other ranks in this run
+	signals int64 // given in this run
+
 	// Under engine.mu:
 	sleeping []*worker // wait for a step of this one
 	waits    wait      // what it is parked for; what.kind is running otherwise
@@ -35,6 +43,10 @@ const slotPiece = 64 << 10
 
 // run executes all tiles. It returns early when the engine stops.
 func (w *worker) run(e *engine) {
+	if e.one != nil {
+		w.runOps(e)
+		return
+	}
 	chunk := e.layout.ChunkBytes()
 	for tile := range e.tiles {
 		at := tile * e.tile

@@ -1,0 +1,97 @@
+package cpu_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mscclsh/mscclsh/checker"
+	"github.com/mscclsh/mscclsh/ir/plan"
+	"github.com/mscclsh/mscclsh/runtime"
+	"github.com/mscclsh/mscclsh/runtime/cpu"
+)
+
+// plansFolder finds plans/index.tsv in the folder that MSCCLSH_DATA names, or in
+// a shared/data beside a folder above this one.
+func plansFolder(t testing.TB) string {
+	t.Helper()
+	folders := []string{os.Getenv("MSCCLSH_DATA")}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		folders = append(folders, filepath.Join(dir, "shared", "data"))
+	}
+	for _, f := range folders {
+		if _, err := os.Stat(filepath.Join(f, "plans", "index.tsv")); f != "" && err == nil {
+			return filepath.Join(f, "plans")
+		}
+	}
+	t.Skip("no folder with plans/index.tsv: set MSCCLSH_DATA")
+	return ""
+}
+
+// TestHandedPlans runs plans of others, small and in turns of their pipelines. Those
+// that the checker finds right and without races within a launch deliver the right
+// values.
+func TestHandedPlans(t *testing.T) {
+	folder := plansFolder(t)
+	index, err := os.ReadFile(filepath.Join(folder, "index.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(index)), "\n") {
+		row := strings.Split(line, "\t")
+		if i == 0 || len(row) < 6 {
+			continue
+		}
+		switch want, _, _ := strings.Cut(row[5], " "); want {
+		case "HANG", "LIMIT": // the checker's business
+			continue
+		}
+		f, err := os.Open(filepath.Join(folder, row[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := plan.Read(f, plan.Options{File: row[0]})
+		f.Close()
+		if err != nil {
+			t.Errorf("%s: %v", row[0], err)
+			continue
+		}
+		p := in.Program
+		verdict, err := checker.Check(context.Background(), p, checker.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sure := verdict.OK && verdict.Races == 0 && row[5] != "n/a"
+		unit := int64(p.Coll.NumChunks()) * int64(p.OneSided.Alignment)
+		for _, size := range []int64{unit, 5 * unit, 3 << 20} {
+			if unit > 0 {
+				size = max(size/unit*unit, (p.MinBytes+unit-1)/unit*unit)
+			} else if size > 0 {
+				continue // it has no data
+			}
+			if p.MaxBytes > 0 {
+				size = min(size, p.MaxBytes/unit*unit)
+			}
+			begin := time.Now()
+			rep, err := cpu.Run(context.Background(), p, cpu.Options{Bytes: size, DType: runtime.FP32, Exact: true})
+			if err != nil {
+				t.Errorf("%s, %d bytes: %v", row[0], size, err)
+				break
+			}
+			if sure && !rep.Verified {
+				t.Errorf("%s, %d bytes: %v", row[0], size, rep.Mismatches)
+				break
+			}
+			if took := time.Since(begin); took > time.Second {
+				t.Logf("%s, %d bytes: %v", row[0], size, took)
+			}
+		}
+	}
+}
