@@ -194,9 +194,11 @@ func (in *interp) causes(e *starlark.EvalError) diag.List {
 		cause = in.pending
 	}
 	switch {
+	case in.overfull.Load():
+		m = in.tooMuchMemory(diag.Pos{})
 	case in.overrun:
 		m = diag.Errorf(diag.Pos{}, "step-limit", "the script ran for more than %d steps", in.o.MaxSteps).
-			Suggest("raise the step limit if it is meant to run that long")
+			Suggest("raise the step limit (--max-steps) if it is meant to run that long")
 	case errors.As(cause, &l):
 		return append(diag.List(nil), l...)
 	case errors.As(cause, &m):

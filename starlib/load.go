@@ -8,7 +8,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -33,9 +35,12 @@ type Options struct {
 	Library  fs.FS                             // what "@algorithms/NAME.star" is read from; nil has no library
 	ReadFile func(name string) ([]byte, error) // reads scripts; nil is os.ReadFile
 	MaxSteps uint64                            // Starlark instructions; 0 is DefaultMaxSteps
-	Print    func(pos diag.Pos, text string)   // receives print(...); nil discards it
-	Host     Host
-	Frontend *Frontend // of another surface than Starlark; nil for Starlark
+	// MaxMemory is the live memory of the process, in bytes, at which the script is
+	// stopped; 0 is DefaultMaxMemory.
+	MaxMemory uint64
+	Print     func(pos diag.Pos, text string) // receives print(...); nil discards it
+	Host      Host
+	Frontend  *Frontend // of another surface than Starlark; nil for Starlark
 }
 
 // Host is what a script may ask of the program around it. A nil function is
@@ -109,9 +114,10 @@ type interp struct {
 	finished []*program    // of a front end, to be judged when their file has ended
 	none     *diag.Message // why the latest chunk() was None
 
-	pending  error // from where an error could not be returned
-	overrun  bool  // the step limit was reached
-	canceled error // the context's
+	pending  error       // from where an error could not be returned
+	overrun  bool        // the step limit was reached
+	overfull atomic.Bool // the memory limit was reached
+	canceled error       // the context's
 }
 
 // module is a loaded file.
@@ -131,9 +137,16 @@ func Load(ctx context.Context, o Options) (script *Script, err error) {
 	in := &interp{o: o, script: &Script{}, modules: map[string]*module{}, params: map[string]*declared{},
 		columns: map[string]*columns{}}
 	defer func() {
-		if p := recover(); p != nil {
-			err = diag.Errorf(in.here(), "internal", "internal error: %v", p).
-				Suggest("this is a bug of the language front end; please report it with the script")
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error:
+			if strings.HasPrefix(p.Error(), "runtime error: makeslice") {
+				err = in.tooMuchMemory(in.here())
+				break
+			}
+			err = in.defect(p)
+		default:
+			err = in.defect(p)
 		}
 		if err != nil {
 			in.script.Programs = nil
@@ -148,6 +161,7 @@ func Load(ctx context.Context, o Options) (script *Script, err error) {
 	in.startThread()
 	stop := context.AfterFunc(ctx, func() { in.thread.Cancel("canceled") })
 	defer stop()
+	defer in.watchMemory()()
 
 	text := o.Source
 	if text == nil {
@@ -164,6 +178,17 @@ func Load(ctx context.Context, o Options) (script *Script, err error) {
 		return nil, fmt.Errorf("running %s: %w", o.File, context.Cause(ctx))
 	}
 	return nil, err
+}
+
+// defect is what is said of a panic: it is never the user's fault.
+func (in *interp) defect(p any) error {
+	return diag.Errorf(in.here(), "internal", "internal error: %v", p).
+		Suggest("this is a bug of the language front end; please report it with the script")
+}
+
+func (in *interp) tooMuchMemory(pos diag.Pos) *diag.Message {
+	return diag.Errorf(pos, "memory-limit", "the script asks for more memory than it may have").
+		Suggest("a list, a string or a number grows without end here")
 }
 
 func (in *interp) startThread() {

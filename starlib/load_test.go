@@ -259,7 +259,7 @@ func TestMissingScript(t *testing.T) {
 
 func TestStepLimit(t *testing.T) {
 	_, err := load(t, "while True:\n    pass\n", func(o *starlib.Options) { o.MaxSteps = 1000 })
-	want := "test.star:1:1: the script ran for more than 1000 steps\n    raise the step limit if it is meant to run that long"
+	want := "test.star:1:1: the script ran for more than 1000 steps\n    raise the step limit (--max-steps) if it is meant to run that long"
 	var m *diag.Message
 	if !errors.As(err, &m) || m.Code != "step-limit" || m.Pos.File != "test.star" || !strings.HasSuffix(err.Error(), strings.SplitN(want, " ", 2)[1]) {
 		t.Errorf("error %v", err)

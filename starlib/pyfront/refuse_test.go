@@ -79,7 +79,7 @@ func TestErrorsStandWhereTheyAre(t *testing.T) {
 		{"class C:\n    def m(self):\n        return self.nothing\nC().m()", "3:21: C has no .nothing field or method\n    script.py:4:5: C.m called from here"},
 		{"chnk(1)", "1:1: undefined: chnk"},
 		{"import sys\nsys.exit('wrong')", "2:5: the script ended itself: exit('wrong')"},
-		{"while True: pass", "1:1: the script ran for more than 10000000 steps\n    raise the step limit if it is meant to run that long"},
+		{"while True: pass", "1:1: the script ran for more than 10000000 steps\n    raise the step limit (--max-steps) if it is meant to run that long"},
 		{"x = 1\n\xff", "2:1: syntax error: this is no UTF-8 text"},
 		{"x = " + strings.Repeat("(", 101), "1:105: syntax error: more than 100 brackets are open"},
 	} {
