@@ -3,6 +3,7 @@ package mscclxml
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
@@ -106,14 +107,15 @@ func readAll(r io.Reader, o *ReadOptions) (string, error) {
 	if limit <= 0 || limit > maxFile {
 		limit = maxFile
 	}
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	var data strings.Builder
+	n, err := io.Copy(&data, io.LimitReader(r, limit+1))
 	if err != nil {
 		return "", fmt.Errorf("reading MSCCL XML: %w", err)
 	}
-	if int64(len(data)) > limit {
+	if n > limit {
 		return "", diag.List{diag.Errorf(diag.Pos{File: o.File}, CodeTooLarge, "the file is longer than %d bytes", limit)}
 	}
-	return string(data), nil
+	return data.String(), nil
 }
 
 func read(data string, o ReadOptions) (*Imported, error) {
