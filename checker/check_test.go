@@ -56,6 +56,11 @@ func TestVerdicts(t *testing.T) {
 		{"alltoallv with a zero count", uneven, "0 >1: cpy i0 o0; s i1 x2\n1 <0: r o0 x2; cpy i0 o2", ""},
 		{"refined collective", inPlace(ir.AllReduce, 2, 1).Refine(2), ring2, ""},
 
+		{"a copy onto itself changes nothing for readers", inPlace(ir.AllGather, 2, 1),
+			"0 >1 <1: s o0; r o1\n0: cpy i0 o0\n1 >0 <0: s o1; r o0", ""},
+		{"a copy onto itself may undo a write", inPlace(ir.AllReduce, 2, 1),
+			"0 >1 <1: s i0; rrc i0\n0: cpy i0 o0\n1 >0 <0: s i0; rrc i0", CodeRace},
+
 		{"an output nobody writes", outOfPlace(ir.AllReduce, 1, 2), "0: cpy i0 o0", CodeWrongResult},
 		{"junk scratch reaches an output", outOfPlace(ir.AllReduce, 1, 1), "0: cpy s0 o0", CodeWrongResult},
 		{"a contribution twice", demand(t, 2, 1, 1, true, "0 o0 = 0.0+1.0"),
@@ -228,7 +233,7 @@ func TestStructure(t *testing.T) {
 		{"ranks", func(p *ir.Program) { p.Coll.Ranks = -1 }, CodeProgram, "the program has 2 ranks, its collective -1"},
 		{"split", func(p *ir.Program) { p.Coll.Split = 0 }, CodeProgram, "the collective's chunks are split in 0, want 1 or more"},
 		{"kind", func(p *ir.Program) { p.Coll.Kind = 99 }, CodeProgram, "unknown collective CollectiveKind(99)"},
-		{"huge", func(p *ir.Program) { p.Coll.ChunkFactor = math.MaxInt32 }, CodeProgram,
+		{"huge", func(p *ir.Program) { p.Coll.ChunkFactor = math.MaxInt32 }, CodeTooLarge,
 			"the collective has 4294967294 chunks, the checker holds up to 67108864"},
 		{"counts", func(p *ir.Program) { p.Coll.Kind = ir.AllToAllV }, CodeProgram, "alltoallv: got 0 counts, want 4"},
 		{"custom", func(p *ir.Program) { p.Coll.Kind = ir.Custom }, CodeProgram, "custom: a custom collective without a description"},

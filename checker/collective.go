@@ -32,19 +32,25 @@ func validCollective(c *ir.Collective, f *findings) bool {
 	case c.Kind == ir.SendRecv && !(inRange(c.Root) && inRange(c.Peer)):
 		return bad("sendrecv: got ranks %d and %d, want 0 to %d", c.Root, c.Peer, c.Ranks-1)
 	case c.Kind == ir.AllToAllV:
-		return validCounts(c, bad)
+		return validCounts(c, f, bad)
 	case c.Kind == ir.Custom:
-		return validCustom(c, bad)
+		return validCustom(c, f, bad)
 	case c.ChunkFactor < 1:
 		return bad("the collective's chunk factor is %d, want 1 or more", c.ChunkFactor)
 	}
 	if total := float64(c.Ranks) * float64(c.ChunkFactor) * float64(c.Split); total > maxLocations {
-		return bad("the collective has %.0f chunks, the checker holds up to %d", total, maxLocations)
+		return tooManyChunks(f, total)
 	}
 	return true
 }
 
-func validCounts(c *ir.Collective, bad func(string, ...any) bool) bool {
+// tooManyChunks refuses a collective for its size, total in chunks.
+func tooManyChunks(f *findings, total float64) bool {
+	f.errorf(diag.Pos{}, CodeTooLarge, "the collective has %.0f chunks, the checker holds up to %d", total, maxLocations)
+	return false
+}
+
+func validCounts(c *ir.Collective, f *findings, bad func(string, ...any) bool) bool {
 	if n := int64(c.Ranks); int64(len(c.Counts)) != n*n {
 		return bad("alltoallv: got %d counts, want %d", len(c.Counts), n*n)
 	}
@@ -56,12 +62,12 @@ func validCounts(c *ir.Collective, bad func(string, ...any) bool) bool {
 		total += int64(k)
 	}
 	if float64(total)*float64(c.Split) > maxLocations {
-		return bad("the collective has %d chunks, the checker holds up to %d", total, maxLocations)
+		return tooManyChunks(f, float64(total))
 	}
 	return true
 }
 
-func validCustom(c *ir.Collective, bad func(string, ...any) bool) bool {
+func validCustom(c *ir.Collective, f *findings, bad func(string, ...any) bool) bool {
 	u, n := c.Custom, int(c.Ranks)
 	switch {
 	case u == nil:
@@ -81,7 +87,7 @@ func validCustom(c *ir.Collective, bad func(string, ...any) bool) bool {
 		total += int64(in) + int64(out)
 	}
 	if float64(total)*float64(c.Split) > maxLocations {
-		return bad("the collective has %d chunks, the checker holds up to %d", total, maxLocations)
+		return tooManyChunks(f, float64(total))
 	}
 	for r := range u.Expect {
 		for i, list := range u.Expect[r] {

@@ -20,6 +20,20 @@
 // holding the input slot, computes from slot to slot, and only then frees the
 // input slot. A wait is satisfied by the named step or any later one that posts.
 //
+// # One-sided programs
+//
+// They have operations on memory of all ranks in place of steps, counters in place
+// of connections, and sizes of which every chunk is a multiple of the program's
+// alignment; other sizes are refused. Ranges are cut as MSCCL++ cuts them: into parts
+// by units of the alignment, the first taking the remainder, then by a pipeline's
+// bytes a turn. A packet is four bytes of data and a flag in one store; the flag is
+// the number of the run, so that a packet of an earlier one is none. Where packets
+// are missing, an operation goes on with other chunks first, as its threads would.
+// Puts by port are carried out at once; flush has nothing to wait for. Switch
+// operations read and write the memory of every rank of their group in turn. All
+// signals order everything here, relaxed ones too: what a program gets wrong there
+// is for the checker to find.
+//
 // # Avg
 //
 // Avg moves and adds like Sum; when all steps are done, every output of several

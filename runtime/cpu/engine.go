@@ -79,6 +79,7 @@ type engine struct {
 	combine *runtime.Combine
 	events  bool
 	start   time.Time
+	chaos   *baton // of a run in chaos mode, or nil
 
 	stopped atomic.Bool // set once, with err
 
@@ -107,9 +108,15 @@ func (e *engine) run() error {
 	var wg sync.WaitGroup
 	for _, w := range e.workers {
 		wg.Go(func() {
+			if e.chaos != nil {
+				<-w.wake
+			}
 			w.run(e)
-			e.leave()
+			e.leave(w)
 		})
+	}
+	if e.chaos != nil {
+		e.begin()
 	}
 	wg.Wait()
 	e.mu.Lock()
@@ -121,10 +128,14 @@ func (e *engine) run() error {
 }
 
 // leave takes a finished worker out of the count; the rest may then be stuck.
-func (e *engine) leave() {
+func (e *engine) leave(w *worker) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.live--
+	if e.chaos != nil {
+		e.leaveChaos(w)
+		return
+	}
 	e.checkStuck()
 }
 
@@ -137,6 +148,9 @@ func (e *engine) checkStuck() {
 
 // await blocks w until c holds; it reports false if the engine stopped first.
 func (e *engine) await(w *worker, c wait) bool {
+	if e.chaos != nil {
+		return e.takeTurn(w, c)
+	}
 	for range spins {
 		goruntime.Gosched()
 		if c.ready() {
@@ -205,6 +219,9 @@ func (e *engine) rouse(p *worker) {
 }
 
 func (e *engine) rouseLocked(p *worker) {
+	if e.chaos != nil {
+		return // the baton finds out by itself
+	}
 	if p.waits.kind != running && p.waits.ready() {
 		e.release(p)
 	}
@@ -240,6 +257,10 @@ func (e *engine) fail(err error) {
 func (e *engine) stop(err error) {
 	e.err = err
 	e.stopped.Store(true)
+	if e.chaos != nil {
+		e.stopChaos()
+		return
+	}
 	for _, w := range e.workers {
 		if w.waits.kind != running {
 			e.release(w)

@@ -280,7 +280,7 @@ func (b *binder) data(x *oneOp, op *ir.Op) error {
 	if len(src) == 0 && len(dst) == 0 {
 		return nil
 	}
-	if len(src) == 0 || len(dst) == 0 {
+	if least, _ := op.Kind.Operands(true); least == 0 || len(src) == 0 || len(dst) == 0 {
 		return b.bad(op, "program", "%d sources and %d destinations", len(src), len(dst))
 	}
 	if !reduces(op.Kind) {
@@ -291,6 +291,9 @@ func (b *binder) data(x *oneOp, op *ir.Op) error {
 			var l oneLane
 			if err := b.lane(&l, op, src[min(i, len(src)-1):][:1], dst[i:i+1]); err != nil {
 				return err
+			}
+			if len(l.reads) != 1 {
+				return b.bad(op, "program", "a source at %d ranks", len(l.reads))
 			}
 			x.lanes = append(x.lanes, l)
 		}

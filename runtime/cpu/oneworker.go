@@ -43,7 +43,7 @@ func (w *worker) runOps(e *engine) {
 func (w *worker) opsDone(e *engine, ops []oneOp, at, unit int64) bool {
 	for i := range ops {
 		op := &ops[i]
-		if e.stopped.Load() {
+		if e.stopped.Load() || !e.turn(w) {
 			return false
 		}
 		if op.kind == ir.OpPipeline {
@@ -195,11 +195,22 @@ func (w *worker) bit(e *engine, op *oneOp, b bit) *uint64 {
 		}
 		return nil
 	}
+	if len(l.reads) == 1 && len(l.writes) == 1 && !l.reads[0].packets && !l.writes[0].packets {
+		copy(e.bytesAt(l.writes[0], b), e.bytesAt(l.reads[0], b))
+		if l.reads[0].rank != w.rank {
+			w.moved += n
+		}
+		w.wrote(e, l.writes[0], n)
+		return nil
+	}
 	acc := w.buffer(0)[:n]
 	for i, s := range l.reads {
 		into := acc
 		if i > 0 {
 			into = w.buffer(1)[:n]
+		}
+		if s.rank != w.rank {
+			w.moved += n
 		}
 		if s.packets {
 			if p := e.readPackets(into, s, b); p != nil {

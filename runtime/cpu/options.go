@@ -26,6 +26,8 @@ type Options struct {
 	AnySize     bool // run sizes outside of the program's window, which may deadlock
 	Events      bool // record the last run's steps
 
+	Chaos *Chaos // not nil: one thread block at a time, in an order drawn by a seed
+
 	// Progress, if not nil, is called now and then from one goroutine at a time.
 	Progress func(Progress)
 }
@@ -42,13 +44,13 @@ type Progress struct {
 type Report struct {
 	Bytes       int64 `json:"bytes"`        // really run; see runtime.NewLayout
 	PaddedBytes int64 `json:"padded_bytes"` // moved by the program, padding included
-	Regime      int32 `json:"regime"`       // chunks a message carries (K)
+	Regime      int32 `json:"regime"`       // chunks a message carries (K); 1 for one-sided programs
 	Tiles       int64 `json:"tiles"`
-	Workers     int   `json:"workers"` // goroutines: thread blocks
-	Connections int   `json:"connections"`
+	Workers     int   `json:"workers"`     // goroutines: thread blocks
+	Connections int   `json:"connections"` // ends of channels of one-sided programs
 
-	Messages int64           `json:"messages"`    // over all connections, a run
-	Moved    int64           `json:"moved_bytes"` // payload over all connections, a run
+	Messages int64           `json:"messages"`    // over all connections, a run; signals of one-sided programs
+	Moved    int64           `json:"moved_bytes"` // payload between ranks, a run
 	Times    []time.Duration `json:"times_ns"`    // of the measured runs
 	Min      time.Duration   `json:"min_ns"`
 	Median   time.Duration   `json:"median_ns"`

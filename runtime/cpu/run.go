@@ -19,6 +19,8 @@ import (
 // *Interrupted if ctx ended the run). Sizes, bounds and memory are judged before
 // any data moves. All goroutines have ended when Run returns.
 //
+// Of a one-sided program the size must be cut into whole units of its alignment.
+//
 // Codes of refusals: size, size-window, memory, slots, dtype, op, input, exact,
 // collective, program, bounds, bad-dependency, connection-owner; of failed runs:
 // deadlock, count-mismatch, interrupted.
@@ -35,6 +37,11 @@ func Run(ctx context.Context, p *ir.Program, o Options) (*Report, error) {
 	}
 	if err := checkWindow(p, layout, o); err != nil {
 		return nil, err
+	}
+	if o.Chaos != nil && o.Chaos.Slots > 0 {
+		deeper := *p
+		deeper.Transport.Slots = o.Chaos.Slots
+		p = &deeper
 	}
 	var pl *plan
 	if p.OneSided != nil {
@@ -113,6 +120,9 @@ func (r *runner) run(ctx context.Context) (*Report, error) {
 		r.events = r.o.Events && i == r.total-1
 		stop := r.watch(i)
 		begin := time.Now()
+		if r.o.Chaos != nil {
+			r.chaos = newBaton(r.o.Chaos.Seed+uint64(i), r.workers)
+		}
 		err := r.engine.run()
 		if err == nil && r.o.Op == runtime.Avg {
 			r.divide()

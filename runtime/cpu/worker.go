@@ -24,7 +24,7 @@ type worker struct {
 	turn    int32 // of the pipeline
 	todo    []bit
 	buffers [2][]byte
-	moved   int64 // bytes written at other ranks in this run
+	moved   int64 // bytes read and written at other ranks in this run
 	signals int64 // given in this run
 
 	// Under engine.mu:
@@ -87,7 +87,7 @@ func (w *worker) run(e *engine) {
 // message does one message's worth of a step: n bytes, off bytes into the step's
 // places. It reports false when the engine has stopped.
 func (w *worker) message(e *engine, st *step, i int32, tile, off, n int64) bool {
-	if e.stopped.Load() {
+	if e.stopped.Load() || !e.turn(w) {
 		return false
 	}
 	var in, out, src, dst []byte
