@@ -379,11 +379,15 @@ p:1:2: rank 0 input[0] holds input[1] of rank 0, but out of place an input must 
 		{"race", demand(t, 1, 2, 2, true, "0 o1 = 0.1"), "0: cpy i0 s0 x2\n0: cpy s0 i0 x2", `
 p:2:1: rank 0 scratch[0:2]: tb 0 step 0 (cpy) writes it and tb 1 step 0 (cpy) reads it, in no order
     p:1:1: rank 0 tb 0 step 0 (cpy) writes
-    p:2:1: rank 0 tb 1 step 0 (cpy) reads`},
+    p:2:1: rank 0 tb 1 step 0 (cpy) reads
+    for example, with nothing done yet, rank 0 tb 1 step 0 (cpy) runs before rank 0 tb 0 step 0 (cpy) begins
+    let rank 0 tb 1 step 0 (cpy) wait for tb 0 step 0 (cpy)`},
 		{"dead race", demand(t, 1, 2, 2, true), "0: cpy i0 s0 x2\n0: cpy i1 s0", `
 p:2:1: warning: rank 0 scratch[0]: tb 0 step 0 (cpy) writes it and tb 1 step 0 (cpy) writes it, in no order, but what it decides reaches no output
     p:1:1: rank 0 tb 0 step 0 (cpy) writes
-    p:2:1: rank 0 tb 1 step 0 (cpy) writes`},
+    p:2:1: rank 0 tb 1 step 0 (cpy) writes
+    for example, with nothing done yet, rank 0 tb 1 step 0 (cpy) runs before rank 0 tb 0 step 0 (cpy) begins
+    let rank 0 tb 1 step 0 (cpy) wait for tb 0 step 0 (cpy)`},
 		{"deadlock by slots", demand(t, 2, 3, 3, false), `
 0 >1 <1: s i0 x3; r o0 x3
 1 >0 <0: s i0 x3; r o0 x3`, `

@@ -22,7 +22,10 @@ const (
 	CodeWrongResult     = "wrong-result"
 	CodeInputClobbered  = "input-clobbered"
 	CodeRace            = "race"
+	CodeRaceAcross      = "race-across" // a race of one launch with the next, or with the caller
 	CodeOrderDiffers    = "order-differs"
+	CodeLeftover        = "leftover"  // signals that a launch leaves to the next
+	CodeUndecided       = "undecided" // what one order of events doesn't decide
 	CodeTooLarge        = "too-large" // beyond what the checker can hold
 )
 
@@ -43,10 +46,25 @@ type Report struct {
 	// runs at every size of its window; 0 if none up to 2^20 is enough, or if
 	// the structure is wrong.
 	MinSlots int32 `json:"min_slots"`
-	OK       bool  `json:"ok"` // no message is an error
+	// SafeRegime is the least K judged with which the program runs with its own
+	// slots, and from there on with every larger one; 0 if it runs with none.
+	SafeRegime int32 `json:"safe_regime"`
+	// SafeMaxBytes is the largest size of the window at which it runs: 0 if that is
+	// the whole window, -1 if there is none.
+	SafeMaxBytes int64 `json:"safe_max_bytes"`
+	OK           bool  `json:"ok"` // no message is an error
 	// OrderDiffers says that ranks add up the same element of an allreduce in
 	// different orders, so that their results may differ in the last bits.
 	OrderDiffers bool `json:"order_differs"`
+	// OneSided says that the program puts, gets, signals and waits. It has no slots
+	// and no regimes.
+	OneSided bool `json:"one_sided,omitempty"`
+	// Races and RacesAcross count pairs of operations of a one-sided program that
+	// touch the same memory in no order: within a launch, and of one launch with the
+	// next or with its caller. They are warnings: the result of one launch is judged
+	// for itself.
+	Races       int `json:"races"`
+	RacesAcross int `json:"races_across"`
 }
 
 // Err is nil for a program without errors, else the messages as one error.
@@ -78,6 +96,14 @@ func (r *Report) Summary() string {
 		}
 		return fmt.Sprintf("the check failed: %s", plural(n, "error"))
 	}
+	if r.OneSided {
+		s := fmt.Sprintf("the check holds for one launch: result, no deadlock; %s within it, %d across launches",
+			plural(r.Races, "race"), r.RacesAcross)
+		if r.OrderDiffers {
+			s += "; ranks add in different orders"
+		}
+		return s
+	}
 	s := fmt.Sprintf("the check holds: results, %s, no races, no deadlock with %s or more",
 		plural(len(r.Regimes), "size regime"), plural(int(r.MinSlots), "slot"))
 	if r.OrderDiffers {
@@ -103,6 +129,9 @@ func Check(ctx context.Context, p *ir.Program, o Options) (*Report, error) {
 }
 
 func judge(ctx context.Context, p *ir.Program, o Options, rep *Report, f *findings) error {
+	if p != nil && p.OneSided != nil {
+		return judgeOneSided(ctx, p, o, rep, f)
+	}
 	m, err := newModel(ctx, p, f)
 	if m == nil || err != nil {
 		return err
@@ -161,6 +190,19 @@ func (f *findings) errorf(pos diag.Pos, code, format string, args ...any) {
 
 // any reports whether anything was found.
 func (f *findings) any() bool { return len(f.kept) > 0 }
+
+// hasErrors reports whether an error was found.
+func (f *findings) hasErrors() bool { return f.kept.HasErrors() }
+
+// has reports whether a message of the code was found.
+func (f *findings) has(code string) bool {
+	for _, c := range f.counts {
+		if c.code == code {
+			return true
+		}
+	}
+	return false
+}
 
 // list is what was kept, with the number of what was not after each code's last.
 func (f *findings) list() diag.List {

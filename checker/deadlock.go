@@ -22,7 +22,7 @@ func checkDeadlock(ctx context.Context, m *model, o Options, rep *Report, f *fin
 		f.errorf(diag.Pos{}, CodeProgram, "the size window from %d to %d bytes is empty", w.minBytes, w.most)
 		return nil, nil
 	}
-	rep.Regimes = m.regimes(&w)
+	rep.Regimes, rep.SafeMaxBytes = m.regimes(&w), -1
 	s := newSimulation(m)
 
 	// With no limit on depth a step can be taken as one message: a cycle of
@@ -45,7 +45,9 @@ func checkDeadlock(ctx context.Context, m *model, o Options, rep *Report, f *fin
 		return nil, err
 	}
 	known := slots
-	if !ok {
+	if ok {
+		rep.SafeRegime, rep.SafeMaxBytes = leastK, 0
+	} else {
 		known = 0
 	}
 	if rep.MinSlots, err = minSlots(ctx, s, leastK, slots, known); err != nil {
@@ -120,7 +122,9 @@ func explainDeadlock(ctx context.Context, s *simulation, w *window, rep *Report,
 		advice = fmt.Sprintf("it needs %s a connection", plural(int(rep.MinSlots), "slot"))
 	}
 	if safe < len(rep.Regimes) {
+		rep.SafeRegime = rep.Regimes[safe]
 		if b := w.t.MaxBytesFor(rep.Regimes[safe], w.numChunks); b > 0 {
+			rep.SafeMaxBytes = b
 			if advice != "" {
 				advice += ", or "
 			}

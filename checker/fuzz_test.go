@@ -73,3 +73,76 @@ func edit(p *ir.Program, at int, v int32) {
 		}
 	}
 }
+
+// FuzzOneSided does the same with small one-sided programs.
+func FuzzOneSided(f *testing.F) {
+	for i := range uint8(6) {
+		f.Add(i, []byte{})
+		f.Add(i, []byte{0, 10, 1, 10, 2, 5, 3, 10, 4, 6, 5, 3})
+		f.Add(i, []byte{9, 10, 30, 12, 45, 2, 61, 11, 18, 4, 77, 3, 91, 8})
+	}
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
+		p := fuzzedOneSided(t, which)
+		for i := 0; i+1 < len(edits) && i < 20; i += 2 {
+			editOneSided(p, int(edits[i]), hostile[int(edits[i+1])%len(hostile)])
+		}
+		a, err := Check(context.Background(), p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Check(context.Background(), p, Options{})
+		if err != nil || a.Messages.Error() != b.Messages.Error() {
+			t.Fatalf("two checks differ: %v\n%v (%v)", a.Messages, b.Messages, err)
+		}
+		if a.OK == a.Messages.HasErrors() {
+			t.Fatal("OK and the messages disagree")
+		}
+	})
+}
+
+func fuzzedOneSided(t testing.TB, which uint8) *ir.Program {
+	one := func() *ir.Collective { return demand(t, 1, 1, 1, false, "0 o0 = 0.0") }
+	switch which % 6 {
+	case 0:
+		return oneSided(t, inPlace(ir.AllReduce, 2, 1), "LL double-scratch", swapPackets)
+	case 1:
+		return oneSided(t, inPlace(ir.AllReduce, 2, 1), "", swapSignals)
+	case 2:
+		return oneSided(t, one(), "", parts)
+	case 3:
+		return oneSided(t, one(), "", pipeline)
+	case 4:
+		return oneSided(t, inPlace(ir.AllReduce, 2, 2), "", switches)
+	}
+	return oneSided(t, demand(t, 2, 1, 1, false, "1 o0 = 0.0"), "", ports)
+}
+
+func editOneSided(p *ir.Program, at int, v int32) {
+	o := p.OneSided
+	op := &o.Ops[at/4%len(o.Ops)]
+	d := &o.Operands[at/3%len(o.Operands)]
+	g := &o.GPUs[at%len(o.GPUs)]
+	fields := []*int32{&op.Src.Start, &op.Src.End, &op.Dst.Start, &op.Dst.End, &op.Refs.Start, &op.Refs.End, &op.Part, &op.Parts,
+		&op.Body.Start, &op.Body.End, &op.UnitChunks, (*int32)(&op.Pos), (*int32)(&d.Rank), &d.Group, (*int32)(&d.Buf), &d.Index, &d.Size,
+		&g.Blocks[0].Start, &g.Blocks[0].End, &o.Alignment, &p.GPUs[at%len(p.GPUs)].Scratch, &p.Coll.Split, &p.Coll.ChunkFactor}
+	switch k := at % (len(fields) + 8); {
+	case k < len(fields):
+		*fields[k] = v
+	case k == len(fields):
+		op.Kind = ir.OpKind(v)
+	case k == len(fields)+1:
+		op.UnitBytes = int64(v) << 7
+	case k == len(fields)+2:
+		d.Packets = !d.Packets
+	case k == len(fields)+3 && len(o.Refs) > 0:
+		o.Refs[at%len(o.Refs)] = v
+	case k == len(fields)+4 && len(g.Channels) > 0:
+		g.Channels[0].Pair = v
+	case k == len(fields)+5 && len(g.Channels) > 0:
+		g.Channels[0].Peer = ir.Rank(v)
+	case k == len(fields)+6 && len(g.Semaphores) > 0:
+		g.Semaphores[0] = v
+	default:
+		op.Via = ir.ChannelKind(v % 4 & 3)
+	}
+}

@@ -309,6 +309,9 @@ func (n *naive) races() bool {
 		if st.Kind.WritesDst() {
 			write = n.cell(x.rank, st.Dst.Buf, st.Dst.Index+x.chunk)
 		}
+		if st.Kind == ir.Copy && slices.Contains(reads, write) {
+			write = "" // onto itself: readers see no change
+		}
 		if st.Kind == ir.Reduce {
 			reads = append(reads, write)
 		}

@@ -147,7 +147,7 @@ func (d *detector) rank(r int) {
 				d.read(id, l, l-ri.base)
 			}
 		}
-		if s.dst != ir.None {
+		if s.dst != ir.None && !s.ontoItself() {
 			for l := s.dst; l < s.dst+s.count; l++ {
 				if s.kind.ReadsDst() {
 					d.read(id, l, l-ri.base)
@@ -158,6 +158,12 @@ func (d *detector) rank(r int) {
 		d.clocks.leave(id)
 	}
 }
+
+// ontoItself reports whether the step copies chunks onto themselves, as copies
+// from input to output in programs for both modes do in place. For those who read
+// the chunks nothing changes, so it only reads: a write it might undo still has to
+// be ordered with it.
+func (s *step) ontoItself() bool { return s.kind == ir.Copy && s.src == s.dst }
 
 func (d *detector) read(id, loc, i int32) {
 	if w := d.writer[i]; w != ir.None {
@@ -255,7 +261,7 @@ func (d *detector) allOfRank(r int, wanted map[int32]bool) bool {
 			if s.src != ir.None && wanted[s.src+j] {
 				visit(id, s.src+j, false)
 			}
-			if s.dst != ir.None && wanted[s.dst+j] {
+			if s.dst != ir.None && !s.ontoItself() && wanted[s.dst+j] {
 				if s.kind.ReadsDst() {
 					visit(id, s.dst+j, false)
 				}
@@ -286,6 +292,7 @@ func reportRaces(m *model, pos []int32, f *findings, races []pair, severity diag
 		}
 		msg.Note(m.pos(p.a), "%s %s", m.name(p.a), verb(p.aWrites))
 		msg.Note(m.pos(p.b), "%s %s", m.name(p.b), verb(p.bWrites))
+		witnessRace(m, msg, p.a, p.b)
 		f.add(msg)
 	}
 }

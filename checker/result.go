@@ -18,6 +18,7 @@ type execution struct {
 	writer []int32 // of a location: the step that wrote it last, or None
 	sent   []int32 // of a chunk touched by a sending step: the value sent
 	input  []int32 // of a location: the input index whose data it held first, or None
+	one    *oneRun // of a one-sided program, whose writers and chunks have other names; else nil
 }
 
 func checkResult(ctx context.Context, m *model, order []int32, rep *Report, f *findings) error {
@@ -44,12 +45,19 @@ func checkResult(ctx context.Context, m *model, order []int32, rep *Report, f *f
 		return err
 	}
 	j.inputs()
-	if rep.OrderDiffers = j.orderDiffers; j.orderDiffers && f.admit(CodeOrderDiffers) {
-		f.add(&diag.Message{Severity: diag.Info, Code: CodeOrderDiffers,
+	if rep.OrderDiffers = j.orderDiffers; j.orderDiffers {
+		j.tellOrder()
+	}
+	return nil
+}
+
+// tellOrder says that ranks add in different orders.
+func (j *judgment) tellOrder() {
+	if j.f.admit(CodeOrderDiffers) {
+		j.f.add(&diag.Message{Severity: diag.Info, Code: CodeOrderDiffers,
 			Text:       "ranks add up the same element in different orders, so that floating-point results may differ between ranks",
 			Suggestion: "let one rank reduce each chunk and hand the result out"})
 	}
-	return nil
 }
 
 // run applies one step, chunk by chunk.
@@ -233,14 +241,32 @@ func (j *judgment) inputs() {
 func (j *judgment) found(r ir.Rank, pl ir.Place, code string) *diag.Message {
 	m := j.e.m
 	l := m.loc(r, pl)
-	msg := diag.Errorf(diag.Pos{}, code, "rank %d %s holds %s", r, placeName(pl, 1), j.render(j.e.now[l]))
+	msg := diag.Errorf(diag.Pos{}, code, "rank %d %s holds %s", r, j.chunkName(bufferName(pl.Buf), pl.Index), j.render(j.e.now[l]))
 	if w := j.e.writer[l]; w != ir.None {
-		msg.Pos = m.pos(w)
-		msg.Note(m.pos(w), "last written by %s", m.name(w))
+		pos, name := j.e.writerName(w)
+		msg.Pos = pos
+		msg.Note(pos, "last written by %s", name)
 	} else {
 		msg.Note(diag.Pos{}, "no step writes it")
 	}
 	return msg
+}
+
+// writerName is where writer w stands and what it is called.
+func (e *execution) writerName(w int32) (diag.Pos, string) {
+	if e.one == nil {
+		return e.m.pos(w), e.m.name(w)
+	}
+	st := e.one.step(w)
+	return e.one.m.stepPos(st), e.one.m.stepName(st)
+}
+
+// chunkName names one chunk, or the part of one that a one-sided program's chunk is.
+func (j *judgment) chunkName(buf string, i int32) string {
+	if j.e.one == nil {
+		return rangeName(buf, i, int64(i)+1)
+	}
+	return j.e.one.m.partName(buf, i)
 }
 
 func (j *judgment) render(x int32) string {
@@ -257,9 +283,9 @@ func (j *judgment) termOf(l int32, times uint64) term {
 	r, buf, i := j.e.m.place(l)
 	t := term{rank: r, times: times}
 	if k := j.e.input[l]; k != ir.None {
-		t.name = rangeName("input", k, int64(k)+1)
+		t.name = j.chunkName("input", k)
 	} else {
-		t.name, t.junk = "uninitialized "+rangeName(buf, i, int64(i)+1), true
+		t.name, t.junk = "uninitialized "+j.chunkName(buf, i), true
 	}
 	return t
 }

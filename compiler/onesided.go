@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
@@ -17,8 +18,8 @@ import (
 // of a rank that use one channel become one block: chains of receives from many
 // peers then are one operation with many operands, and what thread blocks waited
 // for each other is plain order. Instances have channels of their own and so stay
-// parallel. A block of too many operations is cut in two, with a semaphore between
-// them; one of too many channels falls apart into the thread blocks it came from.
+// parallel. A block of too many operations is cut into several with semaphores between
+// them; where one has too many channels, fewer thread blocks are joined.
 //
 // Levels. A step's level counts the messages and semaphores on the longest way to
 // it. The steps of a block of one level are a batch: it waits for everything it
@@ -29,40 +30,59 @@ import (
 // Simple. Each message has a place of its own in the receiver's scratch, where it
 // is put and then signaled; nobody waits for a free slot. It is put straight into
 // its destination where everything that used this place before happens before
-// the put. At the start of a launch a receiver tells the sender that its kernel
-// has begun, and so its last one ended: without that, a fast sender would overwrite
-// what a slow receiver still reads. Where a sender hears of the receiver's kernel in
-// another way first, that is left out.
+// the put. In the next launch a fast sender must not overwrite what a slow receiver
+// still reads: at its start a receiver tells the sender that its kernel has begun,
+// and so its last one ended. That is left out where the sender hears of that kernel
+// in another way first, and for scratch if no launch of the sender ends before the
+// receiver is done with scratch. The signal is relaxed, unless others than the sender
+// write to that memory too.
 //
 // LL. Each message has a place of its own in packet scratch; flags in the packets
 // replace signals. Launches alternate between two halves, so a sender may be one
 // launch ahead, not two: if no message of a launch tells it that the receiver has
 // begun, it asks for a signal before it ends. Packets carry no order for other
-// data, so hazards on a rank are found anew and given semaphores. Results that
+// data, so hazards on a rank are found anew and given semaphores. What is received
+// into scratch to be passed on is read where it arrived. Results that
 // are only passed on need a place that holds plain data: a dead one of the rank's
 // output or input, else in scratch below the packets.
 //
 // Thread blocks meet (nop) between operations of which one writes what another
 // touches, after waiting and before signaling.
-func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (*ir.Program, diag.List, error) {
+//
+// Errors are *diag.Message where the program is at fault or a plan can't hold it,
+// ctx's error when canceled. The list says what the plan is not that was asked for.
+func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (out *ir.Program, notes diag.List, err error) {
 	if p.OneSided != nil {
 		return nil, nil, diag.Errorf(diag.Pos{}, "one-sided", "program %q is one-sided already", p.Name)
 	}
-	p = padded(p)
-	if !o.KeepBlocks {
-		out, notes, err := exportPlan(ctx, p, true)
+	if err := p.Validate(); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			out, notes = nil, nil
+			err = fmt.Errorf("internal error in the plan export of program %q: %v; please report it with the script", p.Name, v)
+		}
+	}()
+	p = sized(padded(p))
+	if o.KeepBlocks {
+		return exportPlan(ctx, p, 1)
+	}
+	for _, join := range [...]int32{math.MaxInt32, 15, 8, 4, 2} {
+		out, notes, err = exportPlan(ctx, p, join)
 		if m, limit := err.(*diag.Message); !limit || m.Code != planLimit {
 			return out, notes, err
 		}
 	}
-	return exportPlan(ctx, p, false)
+	return exportPlan(ctx, p, 1)
 }
 
-// exportPlan tries, cutting blocks that are too long in two, until all fit.
-func exportPlan(ctx context.Context, p *ir.Program, merged bool) (*ir.Program, diag.List, error) {
+// exportPlan tries with so many thread blocks joined to one, cutting those that
+// are too long, until all fit.
+func exportPlan(ctx context.Context, p *ir.Program, join int32) (*ir.Program, diag.List, error) {
 	var parts []int32
 	for {
-		x := &export{p: p, packets: p.Protocol != ir.Simple, merged: merged, parts: parts}
+		x := &export{p: p, packets: p.Protocol != ir.Simple, join: join, parts: parts}
 		out, err := x.run(ctx)
 		if err == nil {
 			return out, x.notes(), nil
@@ -107,7 +127,7 @@ const (
 type export struct {
 	p       *ir.Program
 	packets bool
-	merged  bool
+	join    int32 // thread blocks of one channel that become one
 
 	parts   []int32 // by node: which part of its block, nil for all in one
 	nodes   []node  // of the two-sided program
@@ -125,8 +145,9 @@ type export struct {
 	temp      []ir.Place        // by node: where a sum that is only passed on is kept
 	contested map[[2]int32]bool // by sender and receiver, see findContested
 	scratch   []int32           // of a rank: chunks
+	reads     [][]piece         // by node: what it reads from scratch, of packets only
+	unpack    []bool            // by node: what it receives is unpacked
 	plain     []int32           // of a rank: chunks of scratch that hold plain data
-	temps     bool              // plain data was put beside packets
 }
 
 func (x *export) run(ctx context.Context) (*ir.Program, error) {
@@ -149,9 +170,9 @@ func (x *export) notes() diag.List {
 	if x.p.Protocol == ir.LL128 {
 		l = append(l, &diag.Message{Severity: diag.Info, Code: "plan-protocol", Text: "plans have no LL128: the plan uses LL"})
 	}
-	if x.temps {
+	if x.packets && slices.Max(x.plain) > 0 {
 		l = append(l, &diag.Message{Severity: diag.Warning, Code: "plan-plain-scratch",
-			Text:       "the plan keeps sums beside packets in scratch: if MSCCL++ runs it with another size on the same buffers, old sums may pass for packets",
+			Text:       "the plan keeps plain data beside packets in scratch: if MSCCL++ runs it with another size on the same buffers, old data may pass for packets",
 			Suggestion: "run each size on buffers of its own, or declare the program as Simple"})
 	}
 	return l
@@ -170,12 +191,14 @@ func (x *export) window() (low, high int64, err error) {
 			chunk = min(chunk, planPacketBytes/s)
 		}
 	}
-	low, high = max(x.p.MinBytes, chunks*planAlignment), chunk/planAlignment*planAlignment*chunks
+	step := chunks * planAlignment // the executor runs multiples of it
+	high = chunk / planAlignment * step
 	if x.p.MaxBytes > 0 {
 		high = min(high, x.p.MaxBytes)
 	}
+	low = (max(x.p.MinBytes, step) + step - 1) / max(step, 1) * step
 	if low > high {
-		return 0, 0, diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %q: it needs at least %d bytes for its chunks and holds at most %d", x.p.Name, low, high)
+		return 0, 0, diag.Errorf(diag.Pos{}, planLimit, "a plan can't hold %q: no multiple of %d bytes is a size from %d to %d", x.p.Name, step, x.p.MinBytes, high)
 	}
 	return low, high, nil
 }
@@ -210,17 +233,16 @@ func (x *export) build() error {
 	x.blockOf = make([][]int32, len(p.GPUs))
 	first := make([][]int32, len(p.GPUs)) // of a thread block: its first node
 	for r := range p.GPUs {
-		open := map[[2]int32]int32{} // by channel or thread block, and part
+		open := map[[3]int32]int32{}   // by channel, number on it, and part
+		onChannel := map[int32]int32{} // thread blocks seen
 		for t := range p.GPUs[r].TBs {
 			tb := &p.GPUs[r].TBs[t]
 			first[r] = append(first[r], int32(len(x.nodes)))
+			key := [3]int32{tb.Chan, onChannel[tb.Chan] / x.join}
+			onChannel[tb.Chan]++
 			for s := range tb.Steps {
-				key := [2]int32{int32(t), 0}
-				if x.merged {
-					key[0] = tb.Chan
-				}
 				if x.parts != nil {
-					key[1] = x.parts[len(x.nodes)]
+					key[2] = x.parts[len(x.nodes)]
 				}
 				block, ok := open[key]
 				if !ok {
@@ -234,6 +256,9 @@ func (x *export) build() error {
 				if s > 0 {
 					n.before = int32(len(x.nodes) - 1)
 				}
+				if err := x.bounds(&n); err != nil {
+					return err
+				}
 				x.nodes = append(x.nodes, n)
 			}
 		}
@@ -245,4 +270,23 @@ func (x *export) build() error {
 		}
 	}
 	return x.match()
+}
+
+// bounds refuses a step that touches what its rank does not have.
+func (x *export) bounds(n *node) error {
+	g, s := &x.p.GPUs[n.rank], n.step
+	chunks := [...]int32{ir.Input: g.Input, ir.Output: g.Output, ir.FirstScratch: g.Scratch}
+	for _, side := range [...]struct {
+		used bool
+		at   ir.Place
+	}{{s.Kind.ReadsSrc(), s.Src}, {s.Kind.WritesDst(), s.Dst}} {
+		if !side.used {
+			continue
+		}
+		if b := side.at.Buf; b < 0 || int(b) >= len(chunks) || side.at.Index < 0 || side.at.Index > chunks[b]-s.Count {
+			return diag.Errorf(x.p.Pos(s.Pos), "plan-bounds", "rank %d thread block %d step %d (%s) touches chunks that the rank doesn't have", n.rank, n.tb, n.at, s.Kind).
+				Suggest("check the program first")
+		}
+	}
+	return nil
 }

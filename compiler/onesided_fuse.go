@@ -97,17 +97,7 @@ func (l *moves) overlap(p, q ir.Operand) bool {
 func (l *moves) lower(i int32) {
 	n := &l.nodes[i]
 	s := n.step
-	rank := ir.Rank(n.rank)
-	local := func(p ir.Place) ir.Operand {
-		return ir.Operand{Rank: rank, Group: ir.None, Buf: p.Buf, Index: p.Index, Size: s.Count}
-	}
-	move1 := func(kind ir.OpKind, dst ir.Operand, src ...ir.Operand) {
-		l.add(move{kind: kind, src: src, dst: []ir.Operand{dst}, pos: s.Pos})
-	}
-	put, forward, receive, sum := ir.OpPut, ir.OpPut, ir.OpCopy, ir.OpReduceLocal
-	if l.packets {
-		put, forward, receive, sum = ir.OpPutPackets, ir.OpReadPutPackets, ir.OpUnpackPackets, ir.OpReducePackets
-	}
+	here := l.local(n, s.Src)
 	var message, remote ir.Operand
 	if n.recvFrom != ir.None {
 		message = l.arrival(i)
@@ -115,36 +105,81 @@ func (l *moves) lower(i int32) {
 	if n.sendTo != ir.None {
 		remote = l.arrival(n.sendTo)
 	}
+	put, forward, sum := ir.OpPut, ir.OpPut, ir.OpReduceLocal
+	if l.packets {
+		put, forward, sum = ir.OpPutPackets, ir.OpReadPutPackets, ir.OpReducePackets
+	}
 	switch s.Kind {
 	case ir.Send:
-		move1(put, remote, local(s.Src))
+		l.relay(i, put, forward, remote)
 	case ir.Recv:
-		if !l.direct[i] {
-			move1(receive, local(s.Dst), message)
-		}
+		l.receive(i, message)
 	case ir.RecvCopySend:
-		move1(forward, remote, message)
-		if !l.direct[i] {
-			move1(receive, local(s.Dst), message)
-		}
+		l.move(s, forward, remote, message)
+		l.receive(i, message)
 	case ir.RecvReduceSend:
 		kept := message
 		if l.packets {
-			kept = local(l.temp[i])
+			kept = l.local(n, l.temp[i])
 		}
-		move1(sum, kept, l.terms(kept, local(s.Src), message)...)
-		move1(put, remote, kept)
+		l.move(s, sum, kept, l.terms(kept, here, message)...)
+		l.move(s, put, remote, kept)
 	case ir.RecvReduceCopy, ir.RecvReduceCopySend:
-		move1(sum, local(s.Dst), local(s.Src), message)
+		dst := l.local(n, s.Dst)
+		l.move(s, sum, dst, here, message)
 		if s.Kind.Sends() {
-			move1(put, remote, local(s.Dst))
+			l.move(s, put, remote, dst)
 		}
 	case ir.Copy:
 		if s.Src != s.Dst {
-			move1(ir.OpCopy, local(s.Dst), local(s.Src))
+			l.relay(i, ir.OpCopy, ir.OpUnpackPackets, l.local(n, s.Dst))
 		}
 	case ir.Reduce:
-		move1(ir.OpReduceLocal, local(s.Dst), local(s.Dst), local(s.Src))
+		l.relay(i, ir.OpReduceLocal, ir.OpReducePackets, l.local(n, s.Dst))
+	}
+}
+
+func (l *moves) move(s *ir.Step, kind ir.OpKind, dst ir.Operand, src ...ir.Operand) {
+	l.add(move{kind: kind, src: src, dst: []ir.Operand{dst}, pos: s.Pos})
+}
+
+func (l *moves) local(n *node, p ir.Place) ir.Operand {
+	return ir.Operand{Rank: ir.Rank(n.rank), Group: ir.None, Buf: p.Buf, Index: p.Index, Size: n.step.Count}
+}
+
+// receive adds the way of a message to its destination, if it has one left.
+func (l *moves) receive(i int32, message ir.Operand) {
+	n := &l.nodes[i]
+	switch {
+	case !l.packets && !l.direct[i]:
+		l.move(n.step, ir.OpCopy, l.local(n, n.step.Dst), message)
+	case l.packets && l.unpack[i]:
+		l.move(n.step, ir.OpUnpackPackets, l.local(n, n.step.Dst), message)
+	}
+}
+
+// relay adds the moves of node i from its source to dst, piece by piece: of kind
+// plain, or packed for a source of packets. Of a local reduce dst is a term too.
+func (l *moves) relay(i int32, plain, packed ir.OpKind, dst ir.Operand) {
+	n := &l.nodes[i]
+	list := []piece{{0, n.step.Count, ir.None, 0}}
+	if l.packets && l.reads[i] != nil {
+		list = l.reads[i]
+	}
+	for _, p := range list {
+		kind, src, to := plain, l.local(n, n.step.Src), dst
+		src.Index += p.start
+		if p.from != ir.None {
+			kind, src = packed, l.arrival(p.from)
+			src.Index += p.at
+		}
+		to.Index += p.start
+		src.Size, to.Size = p.count, p.count
+		if n.step.Kind == ir.Reduce {
+			l.move(n.step, kind, to, to, src)
+		} else {
+			l.move(n.step, kind, to, src)
+		}
 	}
 }
 

@@ -6,6 +6,21 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 )
 
+// sized is p with its buffers listed: what is read from a file may have the sizes
+// of its GPUs only.
+func sized(p *ir.Program) *ir.Program {
+	q, spec := *p, *p.Spec
+	spec.Buffers = []ir.Buffer{{Name: "input"}, {Name: "output"}, {Name: "scratch"}}
+	for r := range p.GPUs {
+		g := &p.GPUs[r]
+		for b, n := range []int32{g.Input, g.Output, g.Scratch} {
+			spec.Buffers[b].Chunks = append(spec.Buffers[b].Chunks, n)
+		}
+	}
+	q.Spec = &spec
+	return &q
+}
+
 // padded is p with an input and an output on every rank, if it is a send and
 // receive: that of MSCCL++ gives them to every rank.
 func padded(p *ir.Program) *ir.Program {
@@ -29,8 +44,6 @@ func padded(p *ir.Program) *ir.Program {
 	q, spec := *p, *p.Spec
 	spec.Coll = ir.NewCollective(ir.Custom, p.Coll.Ranks, 1, false)
 	spec.Coll.Name, spec.Coll.Custom = p.Coll.Kind.String(), custom
-	spec.Buffers = slices.Clone(p.Buffers)
-	spec.Buffers[ir.Input].Chunks, spec.Buffers[ir.Output].Chunks = chunks, chunks
 	q.Spec, q.GPUs = &spec, slices.Clone(p.GPUs)
 	for r := range q.GPUs {
 		q.GPUs[r].Input, q.GPUs[r].Output = n, n

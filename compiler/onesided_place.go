@@ -11,12 +11,13 @@ func (x *export) place() error {
 	n := len(x.nodes)
 	x.direct, x.landing, x.temp = make([]bool, n), filled(n, ir.None), make([]ir.Place, n)
 	x.scratch, x.plain = make([]int32, len(x.p.GPUs)), make([]int32, len(x.p.GPUs))
-	for r := range x.p.GPUs {
-		x.plain[r] = x.p.GPUs[r].Scratch
-	}
 	if x.packets {
+		x.findRelays()
 		x.placeSums()
 	} else {
+		for r := range x.p.GPUs {
+			x.plain[r] = x.p.GPUs[r].Scratch
+		}
 		x.findDirect()
 	}
 	copy(x.scratch, x.plain)
@@ -26,11 +27,9 @@ func (x *export) place() error {
 			x.scratch[v.rank] += v.step.Count
 		}
 	}
-	x.contested = map[[2]int32]bool{}
 	if !x.packets {
 		x.findContested()
-	}
-	if x.packets { // the executor finds a peer's second half by the size of its own
+	} else { // the executor finds a peer's second half by the size of its own
 		most := slices.Max(x.scratch)
 		for r := range x.scratch {
 			x.scratch[r] = most
@@ -43,44 +42,49 @@ func (x *export) place() error {
 // write too, in the memory of the second: between launches their order has to be
 // published, for which a relaxed signal is not enough.
 func (x *export) findContested() {
-	writer := map[ir.Loc]int32{}
 	const several = -2
-	write := func(l ir.Loc, rank int32) {
-		if w, ok := writer[l]; ok && w != rank {
-			rank = several
-		}
-		writer[l] = rank
+	writer := map[ir.Loc]int32{}
+	for i := range x.nodes {
+		x.writes(int32(i), func(l ir.Loc, by int32) {
+			if w, ok := writer[l]; ok && w != by {
+				by = several
+			}
+			writer[l] = by
+		})
 	}
-	for pass := range 2 {
-		for i := range x.nodes {
-			n := &x.nodes[i]
-			if n.step.Kind.WritesDst() && !x.direct[i] && pass == 0 {
-				x.accesses(n, func(l ir.Loc, written bool) {
-					if written {
-						write(l, n.rank)
-					}
-				})
+	x.contested = map[[2]int32]bool{}
+	for i := range x.nodes {
+		x.writes(int32(i), func(l ir.Loc, by int32) {
+			if rank := int32(l.Rank); writer[l] == several && by != rank {
+				x.contested[[2]int32{by, rank}] = true
 			}
-			if n.recvFrom == ir.None {
-				continue
+		})
+	}
+}
+
+// writes calls f for every chunk of its rank that node i, or the message it
+// receives, writes, and by which rank.
+func (x *export) writes(i int32, f func(l ir.Loc, by int32)) {
+	n := &x.nodes[i]
+	if !x.direct[i] {
+		x.accesses(n, func(l ir.Loc, write bool) {
+			if write {
+				f(l, n.rank)
 			}
-			from := x.nodes[n.recvFrom].rank
-			at := n.step.Dst
-			if !x.direct[i] {
-				at = ir.Place{Buf: ir.FirstScratch, Index: x.landing[i]}
-			}
-			for c := range n.step.Count {
-				l := x.loc(n.rank, at, c)
-				switch {
-				case pass == 0 && n.step.Kind == ir.RecvReduceSend:
-					write(l, n.rank)
-					write(l, from)
-				case pass == 0:
-					write(l, from)
-				case writer[l] == several:
-					x.contested[[2]int32{from, n.rank}] = true
-				}
-			}
+		})
+	}
+	if n.recvFrom == ir.None {
+		return
+	}
+	at := n.step.Dst
+	if !x.direct[i] {
+		at = ir.Place{Buf: ir.FirstScratch, Index: x.landing[i]}
+	}
+	for c := range n.step.Count {
+		l := x.loc(n.rank, at, c)
+		f(l, x.nodes[n.recvFrom].rank)
+		if n.step.Kind == ir.RecvReduceSend { // adds up where the message is
+			f(l, n.rank)
 		}
 	}
 }
@@ -217,10 +221,6 @@ func (x *export) placeSums() {
 			at, _ := slices.BinarySearchFunc(touched[l], int32(k)+1, func(t touch, k int32) int { return int(t.order - k) })
 			touched[l] = slices.Insert(touched[l], at, touch{int32(k), true})
 		}
-		x.temps = x.temps || p.Buf == ir.FirstScratch
-	}
-	for r := range x.p.GPUs {
-		x.temps = x.temps || x.p.GPUs[r].Scratch > 0
 	}
 }
 
@@ -298,88 +298,4 @@ func (x *export) ordered(a, b int32) bool {
 		return true // positions in export.order decide
 	}
 	return x.clock[v.batch][x.blocks[u.block].column] > x.batches[u.batch].number
-}
-
-// handshakes finds the connections on which a receiver has to tell that its
-// kernel has begun.
-func (x *export) handshakes() error {
-	k := &knowledge{export: x, words: (len(x.p.GPUs) + 63) / 64, after: make([][]uint64, len(x.batches)), told: make([][]uint64, len(x.nodes))}
-	heard := make([][]uint64, len(x.p.GPUs)) // by rank, at its end
-	for r := range heard {
-		heard[r] = make([]uint64, k.words)
-		learn(heard[r], int32(r))
-	}
-	for b := range x.batches {
-		k.batch(int32(b))
-		union(heard[x.blocks[x.batches[b].block].rank], k.after[b])
-	}
-	if !x.packets {
-		return nil
-	}
-	for c := range x.conns {
-		from, to := &x.blocks[x.conns[c].src], &x.blocks[x.conns[c].dst]
-		if set := heard[from.rank]; !known(set, to.rank) {
-			to.ready, from.ended = append(to.ready, int32(c)), append(from.ended, int32(c))
-			learn(set, to.rank)
-		}
-	}
-	return nil
-}
-
-// knowledge is of which ranks it is known that their kernels have begun, as
-// messages and semaphores spread it: after a batch, and to the receiver of the
-// message of a node.
-type knowledge struct {
-	*export
-	words int
-	after [][]uint64
-	told  [][]uint64
-}
-
-// batch finds what is known after batch b. It waits for signals before it sends
-// anything; packets it may read after it has sent others, so they count only for
-// a step that sends what it receives.
-func (k *knowledge) batch(b int32) {
-	t := &k.batches[b]
-	set := make([]uint64, k.words)
-	learn(set, k.blocks[t.block].rank)
-	if before := k.previous(b); before != ir.None {
-		union(set, k.after[before])
-	}
-	for _, d := range t.deps {
-		union(set, k.after[d])
-	}
-	entry := slices.Clone(set)
-	for _, i := range t.nodes {
-		if from := k.nodes[i].recvFrom; from != ir.None {
-			union(set, k.told[from])
-		}
-	}
-	k.after[b] = set
-	for _, i := range t.nodes {
-		n := &k.nodes[i]
-		switch {
-		case n.conn == ir.None:
-		case k.packets:
-			k.told[i] = slices.Clone(entry)
-			if n.recvFrom != ir.None {
-				union(k.told[i], k.told[n.recvFrom])
-			}
-		default:
-			k.told[i] = set
-			if to := &k.blocks[k.conns[n.conn].dst]; !known(set, to.rank) {
-				t.ready, to.ready = append(t.ready, n.conn), append(to.ready, n.conn)
-				learn(set, to.rank)
-			}
-		}
-	}
-}
-
-func learn(set []uint64, r int32)      { set[r/64] |= 1 << (r % 64) }
-func known(set []uint64, r int32) bool { return set[r/64]>>(r%64)&1 != 0 }
-
-func union(set, with []uint64) {
-	for i, w := range with {
-		set[i] |= w
-	}
 }

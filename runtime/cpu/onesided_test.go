@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -286,6 +287,28 @@ rppkt memory s[0] x1 packets -> 0.s[1] x1 packets
 	rep, err := Run(context.Background(), p, Options{Bytes: 1 << 10, Exact: true})
 	if err != nil || !rep.Verified {
 		t.Errorf("%v %+v", err, rep)
+	}
+}
+
+// TestOneSidedChaos: whatever the order, the same bits.
+func TestOneSidedChaos(t *testing.T) {
+	for name, p := range oneSidedPrograms(t) {
+		var first [][]byte
+		for seed := range uint64(100) {
+			rep, err := Run(context.Background(), p, Options{Bytes: int64(p.Coll.NumChunks()) * 112, DType: runtime.FP16, KeepOutputs: true,
+				Iterations: 2, Chaos: &Chaos{Seed: seed}})
+			if err != nil || !rep.Verified {
+				t.Fatalf("%s, seed %d: %v %+v", name, seed, err, rep)
+			}
+			if first == nil {
+				first = rep.Outputs
+			}
+			for r := range first {
+				if !bytes.Equal(first[r], rep.Outputs[r]) {
+					t.Fatalf("%s, seed %d: rank %d differs from seed 0", name, seed, r)
+				}
+			}
+		}
 	}
 }
 

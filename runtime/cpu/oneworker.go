@@ -142,7 +142,10 @@ func (w *worker) move(e *engine, op *oneOp, at, unit int64) bool {
 	for len(todo) > 0 {
 		missing = missing[:0]
 		left := todo[:0]
-		for _, b := range todo {
+		for i, b := range todo {
+			if i > 0 && !e.turn(w) {
+				return false
+			}
 			if p := w.bit(e, op, b); p != nil {
 				missing = append(missing, p)
 				left = append(left, b)

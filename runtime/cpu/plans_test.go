@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mscclsh/mscclsh/checker"
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/plan"
 	"github.com/mscclsh/mscclsh/runtime"
 	"github.com/mscclsh/mscclsh/runtime/cpu"
@@ -101,4 +104,56 @@ func TestHandedPlans(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPlansWithoutAnOperation takes operations out of plans of others, one at a time:
+// what the checker still finds right and without races within a launch gives the
+// right values in every order, and what it finds to deadlock does.
+func TestPlansWithoutAnOperation(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(plansFolder(t), "*", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, wrong := 0, 0
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := plan.Read(f, plan.Options{File: filepath.Base(name)})
+		f.Close()
+		if err != nil || in.Program.Coll.Kind == ir.Custom || in.Program.Coll.Ranks > 4 {
+			continue
+		}
+		p := in.Program
+		size := int64(p.Coll.NumChunks()) * int64(p.OneSided.Alignment) * 3
+		for i := 0; i < len(p.OneSided.Ops); i += 1 + len(p.OneSided.Ops)/40 {
+			old := p.OneSided.Ops[i]
+			if old.Kind == ir.OpPipeline {
+				continue
+			}
+			p.OneSided.Ops[i] = ir.Op{Kind: ir.OpFlush, Parts: 1, Pos: old.Pos} // of nothing
+			verdict, err := checker.Check(context.Background(), p, checker.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if verdict.Has(checker.CodeDeadlock) {
+				_, err := cpu.Run(context.Background(), p, cpu.Options{Bytes: size, Exact: true, AnySize: true})
+				if m := (*diag.Message)(nil); !errors.As(err, &m) || m.Code != "deadlock" {
+					t.Fatalf("%s without operation %d (%v): %v, want a deadlock", name, i, old.Kind, err)
+				}
+			}
+			if wrong++; verdict.OK && verdict.Races == 0 {
+				right++
+				for seed := range uint64(4) {
+					rep, err := cpu.Run(context.Background(), p, cpu.Options{Bytes: size, Exact: true, AnySize: true, Chaos: &cpu.Chaos{Seed: seed}})
+					if err != nil || !rep.Verified {
+						t.Fatalf("%s without operation %d (%v), seed %d: %v %+v", name, i, old.Kind, seed, err, rep)
+					}
+				}
+			}
+			p.OneSided.Ops[i] = old
+		}
+	}
+	t.Logf("%d of %d are still right", right, wrong)
 }

@@ -1,0 +1,82 @@
+package checker_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mscclsh/mscclsh/checker"
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir/plan"
+)
+
+// plansFolder finds plans/index.tsv in the folder that MSCCLSH_DATA names, or in
+// a shared/data beside a folder above this one.
+func plansFolder(t testing.TB) string {
+	t.Helper()
+	folders := []string{os.Getenv("MSCCLSH_DATA")}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		folders = append(folders, filepath.Join(dir, "shared", "data"))
+	}
+	for _, f := range folders {
+		if _, err := os.Stat(filepath.Join(f, "plans", "index.tsv")); f != "" && err == nil {
+			return filepath.Join(f, "plans")
+		}
+	}
+	t.Skip("no folder with plans/index.tsv: set MSCCLSH_DATA")
+	return ""
+}
+
+// TestHandedPlans judges plans of others and compares with what is known of them:
+// ok and n/a pass, HANG is a deadlock, LIMIT is refused by the reader, and the
+// allreduces of older dialects, which nobody has run, come out right.
+func TestHandedPlans(t *testing.T) {
+	folder := plansFolder(t)
+	index, err := os.ReadFile(filepath.Join(folder, "index.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(index)), "\n") {
+		row := strings.Split(line, "\t")
+		if i == 0 || len(row) < 6 {
+			continue
+		}
+		want, _, _ := strings.Cut(row[5], " ")
+		f, err := os.Open(filepath.Join(folder, row[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := plan.Read(f, plan.Options{File: row[0]})
+		f.Close()
+		if want == "LIMIT" {
+			if m := (*diag.Message)(nil); !errors.As(err, &m) && err == nil {
+				t.Errorf("%s: read, want a refusal", row[0])
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", row[0], err)
+			continue
+		}
+		begin := time.Now()
+		rep, err := checker.Check(context.Background(), in.Program, checker.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%-60s %-6v races %3d across %3d %v %s", row[0], rep.OK, rep.Races, rep.RacesAcross, time.Since(begin).Round(time.Millisecond), want)
+		switch {
+		case want == "HANG" && !rep.Has(checker.CodeDeadlock):
+			t.Errorf("%s: no deadlock\n%v", row[0], rep.Messages)
+		case want != "HANG" && !rep.OK:
+			t.Errorf("%s: %v", row[0], rep.Messages)
+		}
+	}
+}
