@@ -37,7 +37,9 @@ var rules = map[string][]string{
 	"internal/layering": {},
 	"internal/benchcmd": {},
 	"internal/endtoend": {},
-	"cmd/mscclsh": {"internal/diag", "ir", "ir/mscclxml", "ir/plan", "starlib", "starlib/pyfront", "compiler", "checker", "machine", "runtime",
+	"internal/proof":    {},
+	"internal/sarif":    {"internal/diag"},
+	"cmd/mscclsh": {"internal/diag", "internal/sarif", "ir", "ir/mscclxml", "ir/plan", "starlib", "starlib/pyfront", "compiler", "checker", "machine", "runtime",
 		"runtime/cpu", "viz", "algorithms", "github.com/charmbracelet/lipgloss", "github.com/mattn/go-isatty",
 		"github.com/spf13/cobra", "github.com/spf13/pflag"},
 }

@@ -1,0 +1,23 @@
+// Package proof holds the evidence that the checker is right: tests that judge the
+// same programs in two other ways and demand the same verdict.
+//
+//   - The explorer runs small programs in every interleaving that can make a
+//     difference: dynamic partial-order reduction with sleep sets, on a machine of
+//     its own (machine, reduce, explore). An unreduced search shows on a sample that
+//     the reduction loses nothing (whole).
+//   - The judge decides large programs from the full reachability closure of their
+//     chunks, kept as bitsets, and one symbolic run (closure, judge).
+//   - Both use the same plain reading of the structural rules (rules) and say what
+//     they find in the same words (verdict).
+//   - Mutants are programs of the library and real files with a single edit (draft,
+//     mutate, sources, mutants). Random programs are made of whole transfers or
+//     compiled ones, damaged or not (raw, random).
+//
+// All of it is tests, apart from this file: nothing imports the package, and with
+// the checker it shares ir alone. Settings from the environment, all of them
+// numbers:
+//
+//	MSCCLSH_PROGRAMS  random programs to compare (3000)
+//	MSCCLSH_SEED      the first one's seed, to have a failure again alone (1)
+//	MSCCLSH_MUTANTS   most mutants of one program, 0 for all (8)
+package proof

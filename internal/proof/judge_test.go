@@ -1,0 +1,315 @@
+package proof
+
+import (
+	"slices"
+
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// judge decides programs of any size. It may be used again, which saves memory.
+type judge struct{ memory []uint64 }
+
+// judgment is what the judge says of a program.
+type judgment struct {
+	verdict
+	orderDiffers bool // an allreduce adds up an element in different orders
+}
+
+func (j *judge) decide(p *ir.Program) judgment {
+	var out judgment
+	if out.errors = brokenRules(p); out.errors != 0 {
+		return out
+	}
+	g := newGraph(p)
+	if len(g.order) < len(g.nodes) {
+		out.errors = deadlock
+		return out
+	}
+	for _, k := range fewestMessages(p) {
+		out.minSlots = max(out.minSlots, 1)
+		for hangs(p, k, out.minSlots) {
+			out.minSlots++
+		}
+		if out.minSlots > p.Transport.Slots {
+			out.errors |= deadlock
+		}
+	}
+	j.memory = g.close(j.memory)
+	r := newSymbolic(g, racingNodes(g))
+	r.run()
+	r.compare(&out)
+	return out
+}
+
+// fewestMessages lists the regimes that differ in some step's messages: those from
+// the largest count on are all alike.
+func fewestMessages(p *ir.Program) []int32 {
+	most := int32(1)
+	for r := range p.GPUs {
+		for t := range p.GPUs[r].TBs {
+			for _, st := range p.GPUs[r].TBs[t].Steps {
+				most = max(most, st.Count)
+			}
+		}
+	}
+	all := regimes(p)
+	return slices.DeleteFunc(all, func(k int32) bool { return k > most && k != all[0] })
+}
+
+// how a node touches a location.
+type touch struct {
+	node   int32
+	write  bool
+	itself bool // a copy onto itself: no write, but it may undo one
+}
+
+// racing says which accesses race: reads that do, by node and location, and for
+// writes the other writes.
+type racing struct {
+	any    bool
+	reads  map[touchAt]bool
+	writes map[touchAt][]int32
+}
+
+type touchAt struct {
+	node int32
+	at   place
+}
+
+// racingNodes asks the closure about all pairs of accesses to every location.
+func racingNodes(g *graph) racing {
+	touches := map[place][]touch{}
+	for _, v := range g.order {
+		n := &g.nodes[v]
+		kind := n.st.Kind
+		itself := kind == ir.Copy && n.src == n.dst
+		if itself {
+			touches[n.src] = append(touches[n.src], touch{v, false, true})
+			continue
+		}
+		if kind.ReadsSrc() {
+			touches[n.src] = append(touches[n.src], touch{v, false, false})
+		}
+		if kind.ReadsDst() {
+			touches[n.dst] = append(touches[n.dst], touch{v, false, false})
+		}
+		if kind.WritesDst() {
+			touches[n.dst] = append(touches[n.dst], touch{v, true, false})
+		}
+	}
+	out := racing{reads: map[touchAt]bool{}, writes: map[touchAt][]int32{}}
+	for at, list := range touches {
+		for i, b := range list {
+			for _, a := range list[:i] {
+				if !a.write && !b.write || g.nodes[a.node].line == g.nodes[b.node].line || g.comesBefore(a.node, b.node) {
+					continue
+				}
+				out.any = true
+				for _, x := range [2]touch{a, b} {
+					if !x.write {
+						out.reads[touchAt{x.node, at}] = true
+					}
+				}
+				if (a.write || a.itself) && (b.write || b.itself) {
+					out.writes[touchAt{b.node, at}] = append(out.writes[touchAt{b.node, at}], a.node)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// symbolic is one run, in the graph's order, on trees of sums.
+type symbolic struct {
+	g      *graph
+	races  racing
+	leaves map[place]int32 // tree of what a location held at first
+	trees  [][2]int32      // operands, the smaller first; none for a leaf
+	ids    map[[2]int32]int32
+	terms  [][]term // of a tree: the leaves summed, ascending; made when asked for
+	now    map[place]content
+	passed []content // of a node: what it computed
+}
+
+// term is a leaf and how often it is summed, up to tooOften.
+type term struct{ leaf, times int32 }
+
+const tooOften = 1 << 29
+
+// content is a tree, and whether a race may have torn it.
+type content struct {
+	tree int32
+	torn bool
+}
+
+func newSymbolic(g *graph, races racing) *symbolic {
+	return &symbolic{g: g, races: races, leaves: map[place]int32{}, ids: map[[2]int32]int32{},
+		now: map[place]content{}, passed: make([]content, len(g.nodes))}
+}
+
+func (r *symbolic) leaf(at place) int32 {
+	id, ok := r.leaves[at]
+	if !ok {
+		id = int32(len(r.trees))
+		r.leaves[at] = id
+		r.trees = append(r.trees, [2]int32{none, none})
+		r.terms = append(r.terms, []term{{id, 1}})
+	}
+	return id
+}
+
+func (r *symbolic) add(a, b content) content {
+	key := [2]int32{min(a.tree, b.tree), max(a.tree, b.tree)}
+	id, ok := r.ids[key]
+	if !ok {
+		id = int32(len(r.trees))
+		r.ids[key] = id
+		r.trees = append(r.trees, key)
+		r.terms = append(r.terms, nil)
+	}
+	return content{id, a.torn || b.torn}
+}
+
+func (r *symbolic) load(at place) content {
+	if c, ok := r.now[at]; ok {
+		return c
+	}
+	return content{r.leaf(at), false}
+}
+
+// read is load by a node, torn if another writes meanwhile.
+func (r *symbolic) read(v int32, at place) content {
+	c := r.load(at)
+	c.torn = c.torn || r.races.reads[touchAt{v, at}]
+	return c
+}
+
+func (r *symbolic) run() {
+	for _, v := range r.g.order {
+		n := &r.g.nodes[v]
+		var got, src, out content
+		if n.from != none {
+			got = r.passed[n.from]
+		}
+		if n.st.Kind.ReadsSrc() {
+			src = r.read(v, n.src)
+		}
+		switch n.st.Kind {
+		case ir.Nop:
+			continue
+		case ir.Send, ir.Copy:
+			out = src
+		case ir.Recv, ir.RecvCopySend:
+			out = got
+		case ir.Reduce:
+			out = r.add(src, r.read(v, n.dst))
+		default:
+			out = r.add(got, src)
+		}
+		r.passed[v] = out
+		if n.st.Kind.WritesDst() {
+			// Whichever of two racing writes comes last in this order tears.
+			out.torn = out.torn || len(r.races.writes[touchAt{v, n.dst}]) > 0
+			r.now[n.dst] = out
+		}
+	}
+}
+
+// sum is the leaves of a tree.
+func (r *symbolic) sum(tree int32) []term {
+	if r.terms[tree] != nil {
+		return r.terms[tree]
+	}
+	a, b := r.sum(r.trees[tree][0]), r.sum(r.trees[tree][1])
+	var list []term
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].leaf < b[0].leaf:
+			list, a = append(list, a[0]), a[1:]
+		case len(a) == 0 || b[0].leaf < a[0].leaf:
+			list, b = append(list, b[0]), b[1:]
+		default:
+			list = append(list, term{a[0].leaf, min(a[0].times+b[0].times, tooOften)})
+			a, b = a[1:], b[1:]
+		}
+	}
+	r.terms[tree] = list
+	return list
+}
+
+// compare judges what the run left behind.
+func (r *symbolic) compare(out *judgment) {
+	c := r.g.p.Coll
+	for rank := range ir.Rank(c.Ranks) {
+		for i := range c.OutputChunks(rank) {
+			want, demanded := c.Expect(nil, rank, i)
+			open := !demanded && c.Kind == ir.Custom && c.Custom.Open
+			if !demanded && !open {
+				continue
+			}
+			got := r.load(r.g.place(rank, ir.Place{Buf: ir.Output, Index: i}, 0))
+			if got.torn {
+				out.errors |= race
+			}
+			if !open && !r.isSum(got.tree, want) {
+				out.errors |= wrongResult
+			}
+		}
+		for i := range c.InputChunks(rank) {
+			at := place{rank, ir.Input, i}
+			if got := r.load(at); !c.InPlace {
+				if got.torn {
+					out.errors |= race
+				}
+				if got.tree != r.leaf(at) {
+					out.errors |= clobbered
+				}
+			}
+		}
+	}
+	out.deadRace = r.races.any && out.errors&race == 0
+	if c.Kind == ir.AllReduce {
+		out.orderDiffers = r.orderDiffers()
+	}
+}
+
+func (r *symbolic) isSum(tree int32, want []ir.Contribution) bool {
+	list := r.sum(tree)
+	total := int32(0)
+	for _, t := range list {
+		total = min(total+t.times, tooOften)
+	}
+	if int(total) != len(want) {
+		return false
+	}
+	wanted := map[int32]int32{}
+	for _, w := range want {
+		wanted[r.leaf(r.g.place(w.Rank, ir.Place{Buf: ir.Input, Index: w.Index}, 0))]++
+	}
+	for _, t := range list {
+		if wanted[t.leaf] != t.times {
+			return false
+		}
+	}
+	return true
+}
+
+// orderDiffers reports whether two ranks have the right sum in different trees.
+func (r *symbolic) orderDiffers() bool {
+	c := r.g.p.Coll
+	for i := range c.OutputChunks(0) {
+		seen := int32(none)
+		for rank := range ir.Rank(c.Ranks) {
+			want, _ := c.Expect(nil, rank, i)
+			tree := r.load(r.g.place(rank, ir.Place{Buf: ir.Output, Index: i}, 0)).tree
+			if !r.isSum(tree, want) {
+				continue
+			}
+			if seen != none && seen != tree {
+				return true
+			}
+			seen = tree
+		}
+	}
+	return false
+}

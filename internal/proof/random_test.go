@@ -1,0 +1,172 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mscclsh/mscclsh/compiler"
+	"github.com/mscclsh/mscclsh/internal/randprog"
+	"github.com/mscclsh/mscclsh/ir"
+)
+
+// randomProgram is a raw program or a compiled one, as it came or with one or two
+// edits.
+func randomProgram(seed uint64) (*ir.Program, error) {
+	rng := rand.New(rand.NewPCG(seed, 0x70726f6f66)) // any constant: a stream of its own
+	var p *ir.Program
+	if rng.IntN(2) == 0 {
+		p = newRaw(rng)
+	} else {
+		var err error
+		if p, err = randomCompiled(rng); err != nil {
+			return nil, err
+		}
+	}
+	for range []int{0, 1, 1, 1, 2}[rng.IntN(5)] {
+		d := newDraft(p)
+		var kinds [][]site
+		for _, kind := range sites(d) {
+			if len(kind) > 0 {
+				kinds = append(kinds, kind)
+			}
+		}
+		if len(kinds) == 0 {
+			break // an empty program without slots
+		}
+		kind := kinds[rng.IntN(len(kinds))]
+		p = d.mutant(kind[rng.IntN(len(kind))])
+	}
+	return p, nil
+}
+
+func randomCompiled(rng *rand.Rand) (*ir.Program, error) {
+	d, err := randprog.Generate(rng, randprog.Options{MaxRanks: 3, MaxChunks: 3, MaxOps: 10, MaxInstances: 1, MaxTerms: 8})
+	if err != nil {
+		return nil, err
+	}
+	o := compiler.Options{Target: ir.Target(rng.IntN(len(ir.TargetNames()))), Slots: 1 + rng.Int32N(3), SlotBytes: 4 << rng.IntN(4)}
+	if rng.IntN(3) == 0 {
+		o.MaxBytes = 16 << rng.IntN(4)
+	}
+	for _, pass := range compiler.Passes() {
+		if !pass.Required && rng.IntN(8) == 0 {
+			o.Disable = append(o.Disable, pass.Name)
+		}
+	}
+	r, err := compiler.Compile(context.Background(), d, o)
+	if err != nil {
+		return nil, fmt.Errorf("compiling: %w", err)
+	}
+	return r.Program, nil
+}
+
+// histogram counts programs by what is wrong with them.
+type histogram struct {
+	mu         sync.Mutex
+	all, right int
+	dead       int // right, with races that reach no output
+	differs    int // more than one memory at the end
+	incomplete int
+	benign     int // refused for a race, though all results tried are right
+	byClass    [len(classNames)]int
+	moves      int
+}
+
+// TestRandomPrograms compares the checker's verdicts with those of the explorer,
+// and both with those of the judge.
+func TestRandomPrograms(t *testing.T) {
+	first, count := uint64(setting("MSCCLSH_SEED", 1)), uint64(setting("MSCCLSH_PROGRAMS", 3000))
+	var h histogram
+	var next atomic.Uint64
+	var workers sync.WaitGroup
+	begin := time.Now()
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			var j judge
+			for i := next.Add(1) - 1; i < count && !t.Failed(); i = next.Add(1) - 1 {
+				if err := h.program(first+i, &j); err != nil {
+					t.Errorf("MSCCLSH_SEED=%d: %v", first+i, err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d programs of %d moves on average in %s", h.all, h.moves/max(h.all, 1), time.Since(begin).Round(time.Second))
+	t.Logf("%6d right, %d of them with a race that reaches no output", h.right, h.dead)
+	for i, n := range h.byClass {
+		t.Logf("%6d %s", n, classNames[i])
+	}
+	t.Logf("%6d with interleavings that end differently, %d with more of them than were tried", h.differs, h.incomplete)
+	t.Logf("%6d races that tear a result, though no interleaving of whole chunks makes it wrong", h.benign)
+	if count >= 1000 && !t.Failed() {
+		h.spread(t)
+	}
+}
+
+// spread demands that the comparison means something: half of the programs wrong,
+// and at least a fiftieth in every class that matters.
+func (h *histogram) spread(t *testing.T) {
+	if 2*h.right > h.all || 5*h.right < h.all {
+		t.Errorf("%d of %d programs are right, want a fifth to a half", h.right, h.all)
+	}
+	for i, name := range classNames {
+		switch classes(1) << i {
+		case dependency, bounds, owner, counts, deadlock, wrongResult, clobbered, race:
+			if 50*h.byClass[i] < h.all {
+				t.Errorf("%d of %d programs are in class %s, want a fiftieth", h.byClass[i], h.all, name)
+			}
+		}
+	}
+}
+
+func (h *histogram) program(seed uint64, j *judge) error {
+	p, err := randomProgram(seed)
+	if err != nil {
+		return err
+	}
+	explain := func(err error) error {
+		var text strings.Builder
+		if werr := p.WriteText(&text); werr != nil {
+			return fmt.Errorf("%w (%v)", err, werr)
+		}
+		return fmt.Errorf("%w\n%s", err, text.String())
+	}
+	got, rep, err := checked(p)
+	if err != nil {
+		return explain(err)
+	}
+	e, err := explore(p, effort{runs: 200, positions: 2000})
+	if err != nil {
+		return explain(err)
+	}
+	if d := differ(got, e.verdict); d != "" {
+		return explain(fmt.Errorf("explorer: %s: %v", d, rep.Messages))
+	}
+	if d := differ(got, j.decide(p).verdict); d != "" {
+		return explain(fmt.Errorf("judge: %s: %v", d, rep.Messages))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all++
+	for i := range h.byClass {
+		h.byClass[i] += int(e.errors >> i & 1)
+	}
+	for _, n := range []struct {
+		count *int
+		yes   bool
+	}{{&h.right, e.right()}, {&h.dead, e.right() && e.deadRace}, {&h.differs, e.differs},
+		{&h.incomplete, !e.complete}, {&h.benign, e.errors == race && e.complete}} {
+		if n.yes {
+			*n.count++
+		}
+	}
+	h.moves += e.moves
+	return nil
+}
