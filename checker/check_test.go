@@ -61,6 +61,11 @@ func TestVerdicts(t *testing.T) {
 		{"a copy onto itself may undo a write", inPlace(ir.AllReduce, 2, 1),
 			"0 >1 <1: s i0; rrc i0\n0: cpy i0 o0\n1 >0 <0: s i0; rrc i0", CodeRace},
 
+		{"a copy onto itself may undo a write that is made later", demand(t, 2, 1, 1, true, "1 o0 = 0.0"),
+			"0 >1: s i0\n1: cpy o0 o0\n1 <0: r o0", CodeRace},
+		{"a copy onto itself may undo a write before it is read", demand(t, 2, 1, 2, true, "1 o1 = 0.0"),
+			"0 >1: s i0\n1 <0: r s0; cpy s0 o1; cpy i0 s0\n1: cpy s0 s0", "race warning:race"},
+
 		{"an output nobody writes", outOfPlace(ir.AllReduce, 1, 2), "0: cpy i0 o0", CodeWrongResult},
 		{"junk scratch reaches an output", outOfPlace(ir.AllReduce, 1, 1), "0: cpy s0 o0", CodeWrongResult},
 		{"a contribution twice", demand(t, 2, 1, 1, true, "0 o0 = 0.0+1.0"),

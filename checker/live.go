@@ -82,12 +82,25 @@ func (l *liveness) classify(races []pair) (bad, dead []pair) {
 // can be observed. Two writes: if what the later one stored can be observed; if
 // only the earlier's can, through a read between them, then that read is
 // unordered with the later write too, and reported for itself.
+//
+// A copy onto itself that races with a write is asked about as a read, but what it
+// can do is undo the write: that matters if what the write stored can be observed,
+// whichever of them comes first in the order.
 func (l *liveness) harmful(p *pair) bool {
+	aUndoes, bUndoes := l.m.steps[p.a].ontoItself(), l.m.steps[p.b].ontoItself()
 	for loc := p.lo; loc < p.hi; loc++ {
+		var matters bool
 		switch {
-		case !p.aWrites && l.value[l.chunk(p.a, loc, false)],
-			!p.bWrites && l.value[l.chunk(p.b, loc, false)],
-			p.aWrites && p.bWrites && l.stored[l.chunk(p.b, loc, true)]:
+		case bUndoes:
+			matters = l.stored[l.chunk(p.a, loc, true)]
+		case p.bWrites && (p.aWrites || aUndoes):
+			matters = l.stored[l.chunk(p.b, loc, true)]
+		case p.bWrites:
+			matters = l.value[l.chunk(p.a, loc, false)]
+		default:
+			matters = l.value[l.chunk(p.b, loc, false)]
+		}
+		if matters {
 			return true
 		}
 	}
