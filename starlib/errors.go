@@ -85,6 +85,19 @@ func (c *columns) byteColumn(line, col int32) int32 {
 	return bytesBefore + 1
 }
 
+// inWords puts a message of the trace into the words of the language, which
+// differ in the names of arguments and calls. pairs are as for strings.NewReplacer.
+func inWords(err error, pairs ...string) error {
+	var m *diag.Message
+	if !errors.As(err, &m) {
+		return err
+	}
+	r := strings.NewReplacer(pairs...)
+	c := *m
+	c.Text, c.Suggestion = r.Replace(m.Text), r.Replace(m.Suggestion)
+	return &c
+}
+
 // positioned gives an error of a single message the position pos if it has none.
 func positioned(err error, pos diag.Pos) error {
 	var m *diag.Message
@@ -124,7 +137,9 @@ func (in *interp) nameErrors(list resolve.ErrorList) error {
 			m.Code = "undefined-name"
 			name, hint, _ := strings.Cut(name, " ")
 			m.Text = "undefined: " + name
-			if near := Nearest(name, in.names()); near != "" {
+			if near := Nearest(name, in.names()); name == "create_scratch" { // msccl-tools had it once
+				m.Suggest("scratch is made by the first copy to it, under any name: c.copy(rank, \"name\", 0)")
+			} else if near != "" {
 				m.Suggest("did you mean %s?", near)
 			} else if hint != "" {
 				m.Suggest("%s", strings.Trim(hint, "()"))

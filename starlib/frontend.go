@@ -213,7 +213,7 @@ func (f *chunkFunc) chunkOrNone(p *program, v *values, buf ir.BufferID, pos ir.P
 		f.in.none = m
 		return starlark.None, nil
 	}
-	return nil, err
+	return nil, inWords(err, "chunk: count:", "chunk: size:", "a count of ", "a size of ")
 }
 
 func (p *program) hasRank(r ir.Rank) bool { return r >= 0 && int32(r) < p.coll.c.Ranks }

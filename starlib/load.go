@@ -117,7 +117,6 @@ type interp struct {
 	pending  error       // from where an error could not be returned
 	overrun  bool        // the step limit was reached
 	overfull atomic.Bool // the memory limit was reached
-	canceled error       // the context's
 }
 
 // module is a loaded file.

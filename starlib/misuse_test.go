@@ -58,6 +58,17 @@ func TestMisuse(t *testing.T) {
 		{`    simulate("dgx1")`, "3:5: simulate: simulating a machine is not part of this version"},
 		{`    tune()`, "3:5: tune: searching for parameters is not part of this version"},
 		{`    Collective(1, 2, True)`, "3:5: Collective: classes belong to Python scripts; in Starlark use collective(name, ranks, input, output, expect)"},
+		{`    create_scratch(0, "x")`, "3:5: undefined: create_scratch\n    scratch is made by the first copy to it, under any name: c.copy(rank, \"name\", 0)"},
+		// The trace's messages in the words of the language.
+		{`    chunk(0, "input", 0, 0)`, "3:5: chunk: size: got 0, want 1 or more\n    leave out transfers of nothing"},
+		{`    chunk(0, "input", 0, 5)`, "3:5: chunk: rank 0 input[0:5] is past the end: rank 0 has 4 input chunks\n    a size of 4 at most fits"},
+		{`    chunk(0, "input", 0).reduce(chunk(1, "input", 0)).get_origin_rank()`,
+			"3:55: get_origin_rank: rank 0 input[0] is a sum of 2 chunks\n    ask before it is reduced; print_chunk_info shows the parts of a sum"},
+		{`    chunk(0, "input", 0).get_origin_index(1)`, "3:26: get_origin_index: index: got 1, want 0 to 0\n    the reference has 1 chunk"},
+		{`    chunk(0, "input", 0).get_dst_rank(1)`, "3:26: get_dst_rank: index: got 1, want 0 to 0\n    the reference has 1 chunk"},
+		// Names of programs.
+		{"    pass\nwith MSCCLProgram(\"p\", line(2), SendRecv(2)):\n    pass",
+			"4:1: MSCCLProgram: the script has a program \"p\" already\n    t.star:2:1: it began here\n    give each a name of its own: --program chooses by it"},
 		// What only a Host can do.
 		{`    Check()`, "3:5: Check: not available here\n    " + hostAdvice},
 		{`    run(size = "1MiB")`, "3:5: run: not available here\n    " + hostAdvice},

@@ -97,6 +97,13 @@ func (p *program) enter(pos diag.Pos) error {
 			Note(p.opened, "it began here").
 			Suggest("make a new MSCCLProgram for each with")
 	}
+	for i := range p.in.script.Programs {
+		if other := &p.in.script.Programs[i]; other.Name == p.spec.Name && p.in.loading == 0 && p.in.o.Frontend == nil {
+			return diag.Errorf(pos, "program-name", "MSCCLProgram: the script has a program %q already", p.spec.Name).
+				Note(other.Pos, "it began here").
+				Suggest("give each a name of its own: --program chooses by it")
+		}
+	}
 	b, err := trace.New(p.spec)
 	if err != nil {
 		return positioned(err, p.created)

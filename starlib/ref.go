@@ -237,7 +237,7 @@ func (f *chunkFunc) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs
 	}
 	r, err := p.b.Chunk(ir.Rank(v.int32(0, 0)), buf, v.int32(2, 0), v.int32(3, 1), p.pos(t))
 	if err != nil {
-		return nil, err
+		return nil, inWords(err, "chunk: count:", "chunk: size:", "a count of ", "a size of ")
 	}
 	return &ref{r, p}, nil
 }

@@ -145,7 +145,7 @@ func (c *call) origin() (ir.Contribution, error) {
 		o := h.Origin(from)
 		return ir.Contribution{Rank: ir.Rank(o.Rank), Index: o.Index}, nil
 	}
-	return from, err
+	return from, c.inItsName(err)
 }
 
 // destination is where the collective wants the chunk: -1 for a rank or an
@@ -158,9 +158,16 @@ func (c *call) destination() (ir.Rank, int32, error) {
 	if h := r.p.coll.hooks; h != nil {
 		from, err := r.p.b.Origin(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
 		o := h.Origin(from)
-		return ir.Rank(o.DstRank), o.DstIndex, err
+		return ir.Rank(o.DstRank), o.DstIndex, c.inItsName(err)
 	}
-	return r.p.b.Destination(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
+	rank, index, err := r.p.b.Destination(r.r, c.v.int32(0, 0), r.p.pos(c.in.thread))
+	return rank, index, c.inItsName(err)
+}
+
+// inItsName lets an error of the trace speak of the method that was called: the
+// trace has one call where the language has two.
+func (c *call) inItsName(err error) error {
+	return inWords(err, "get_origin:", c.sig.name+":", "get_dst:", c.sig.name+":")
 }
 
 func printChunk(c *call) (starlark.Value, error) {

@@ -31,7 +31,6 @@ type counter struct {
 	value   atomic.Int64
 	taken   int64 // signals: by the one thread block that waits for them
 	initial int64
-	users   int // thread blocks that take
 }
 
 // barrier is one barrier of a rank.

@@ -155,7 +155,10 @@ func (w *worker) compute(e *engine, kind ir.StepKind, in, out, src, dst []byte) 
 	case ir.Recv:
 		copy(dst, in)
 	case ir.Copy:
-		copy(dst, src)
+		// In place a chunk may be copied onto itself while others read it.
+		if len(src) > 0 && &src[0] != &dst[0] {
+			copy(dst, src)
+		}
 	case ir.RecvReduceSend:
 		e.combine.Into(out, in, src)
 	case ir.RecvReduceCopy:
