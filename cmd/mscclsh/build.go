@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -10,17 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/mscclxml"
-	"github.com/mscclsh/mscclsh/viz"
 )
 
 // compile makes a program of a trace and reports on it.
-func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG) error {
+// pos is where the program began, for messages that know no better.
+func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG, pos diag.Pos) error {
 	if s.recall(d) {
+		s.report.Program.Source = pos.String()
 		return nil
 	}
 	s.begin("compiling " + d.Name)
@@ -35,28 +34,40 @@ func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG) error {
 		return dumpErr
 	}
 	if err != nil {
-		return compileError(err)
+		return compileError(err, pos)
 	}
-	s.program = res.Program
-	s.report.Program = programPart(res.Program, d.Name)
+	s.program, s.from = res.Program, pos
+	s.report.Program = programPart(res.Program, pos.String())
 	s.report.Compiled = s.compiledPart(res)
+	s.warnOfTarget()
 	if s.Set.TimePass {
 		s.timePasses(res.Times)
 	}
 	return nil
 }
 
-// compileError tells a defect of the compiler from a program it refuses.
-func compileError(err error) error {
-	for _, m := range diag.Messages(err) {
-		if m.Code != "" || m.Pos.IsValid() {
-			return err
+// compileError tells a defect of the compiler from a program it refuses. What is
+// wrong with a program as a whole is said where it began.
+func compileError(err error, pos diag.Pos) error {
+	if err == nil {
+		return nil
+	}
+	list := slices.Clone(diag.Messages(err))
+	known := slices.ContainsFunc(list, func(m *diag.Message) bool { return m.Code != "" || m.Pos.IsValid() })
+	switch {
+	case !known && strings.Contains(err.Error(), "internal error"):
+		return &codedError{exitMachine, err}
+	case !known: // canceled, say
+		return err
+	}
+	for i, m := range list {
+		if !m.Pos.IsValid() {
+			at := *m
+			at.Pos = pos
+			list[i] = &at
 		}
 	}
-	if strings.Contains(err.Error(), "internal error") {
-		return &codedError{exitMachine, err}
-	}
-	return err
+	return list
 }
 
 func programPart(p *ir.Program, source string) *ProgramPart {
@@ -83,7 +94,7 @@ func countedPart(p *ir.Program) *CompiledPart {
 
 func (s *Session) compiledPart(res *compiler.Result) *CompiledPart {
 	c := countedPart(res.Program)
-	c.Target = s.Set.Target.String()
+	c.Target = s.Set.target().String()
 	c.ChunkOperations = res.Stats.ChunkOps
 	c.StepsBefore = res.Stats.StepsBefore
 	c.Steps = res.Stats.StepsAfter
@@ -98,6 +109,21 @@ func (s *Session) compiledPart(res *compiler.Result) *CompiledPart {
 	return c
 }
 
+// warnOfTarget says if the target can't load the program: it can be run here all
+// the same. When it is written the writer refuses it.
+func (s *Session) warnOfTarget() {
+	if s.Set.Emit == "xml" {
+		return
+	}
+	c := s.report.Compiled
+	for _, m := range diag.Messages(mscclxml.Refuse(s.program, s.Set.target())) {
+		w := *m
+		w.Severity = diag.Warning
+		w.Text = c.Target + " can't load it: " + strings.TrimPrefix(m.Text, "target "+c.Target+": ")
+		c.Notes = append(c.Notes, jsonMessages(diag.List{&w})...)
+	}
+}
+
 // timePasses prints the passes' times for a person.
 func (s *Session) timePasses(times []compiler.PassTime) {
 	var all time.Duration
@@ -108,63 +134,6 @@ func (s *Session) timePasses(times []compiler.PassTime) {
 		s.say(fmt.Sprintf("%-14s %10.3f ms %5.1f%%", t.Pass, float64(t.Duration)/1e6, 100*float64(t.Duration)/max(1, float64(all))))
 	}
 	s.say(fmt.Sprintf("%-14s %10.3f ms", "all passes", float64(all)/1e6))
-}
-
-// check judges the program and reports the verdict.
-func (s *Session) check(ctx context.Context) error {
-	if s.report.Check != nil { // the script's own Check() has judged it
-		return nil
-	}
-	s.begin("checking " + s.program.Name)
-	rep, err := checker.Check(ctx, s.program, checker.Options{MinBytes: s.Set.MinBytes, MaxBytes: s.Set.MaxBytes})
-	if err != nil {
-		return err
-	}
-	s.report.Check = &CheckPart{Holds: rep.OK, Regimes: rep.Regimes, MinSlots: rep.MinSlots,
-		OrderDiffers: rep.OrderDiffers, Messages: jsonMessages(rep.Messages)}
-	if !rep.OK || !s.Set.Quiet {
-		s.begin("")
-		writeMessages(s.Err, s.errStyle, spoken(rep.Messages))
-	}
-	return nil
-}
-
-// spoken leaves out what the report says anyway.
-func spoken(list diag.List) diag.List {
-	return slices.DeleteFunc(slices.Clone(list), func(m *diag.Message) bool { return m.Severity == diag.Info })
-}
-
-// emitsToOut reports whether standard output belongs to an emitted program.
-func (s *Session) emitsToOut() bool { return s.Set.Emit != "" && s.Set.toStdout() }
-
-// emit writes the program in the form asked for.
-func (s *Session) emit() error {
-	s.begin("writing " + s.program.Name)
-	write := func(w io.Writer) error {
-		switch s.Set.Emit {
-		case "xml":
-			return mscclxml.Write(w, s.program, s.Set.Target)
-		case "dot":
-			return viz.DOTProgram(w, s.program)
-		}
-		return s.program.WriteText(w)
-	}
-	if s.Set.toStdout() {
-		s.begin("") // no progress line between the lines of the result
-		buf := bufio.NewWriterSize(s.Out, 1<<20)
-		if err := write(buf); err != nil {
-			return err
-		}
-		if err := buf.Flush(); err != nil {
-			return cannot("writing the %s: %w", s.Set.Emit, err)
-		}
-		return nil
-	}
-	if err := writeFile(s.Set.File, write); err != nil {
-		return err
-	}
-	s.report.Emitted = &EmittedPart{Form: s.Set.Emit, File: s.Set.File}
-	return nil
 }
 
 // dumps keeps the latest text of every stage that is to be dumped: a pass that

@@ -74,6 +74,9 @@ func (c *command) cobra(s *Session) *cobra.Command {
 	}
 	cc.Flags().SortFlags = false
 	cc.Flags().SetInterspersed(!c.Script)
+	cc.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.TrimPrefix(name, "tool.")) // as after the script
+	})
 	tool := flagTable()
 	for _, name := range c.Flags {
 		bindFlag(cc, findFlag(tool, name), s.Set)

@@ -13,16 +13,21 @@ import (
 func commandTable() []command {
 	return []command{
 		{
-			Args:  "SCRIPT [--parameter value ...]",
-			Short: "Compile a collective algorithm, check it and run it on real data",
-			Long: `The script is traced, compiled for --target, and the compiled program is checked: its results for
+			Args:  "FILE [--parameter value ...]",
+			Short: "Compile a collective algorithm, or read a program; check it and run it on real data",
+			Long: `FILE is a script (.star, or .py for msccl-tools), or a program that was written before: MSCCL XML (.xml), an
+MSCCL++ execution plan (.json) or the text form. mscclsh formats lists what can be read and written.
+
+A script is traced, compiled for --target, and the compiled program is checked: its results for
 every rank, races, and deadlock with the slots that the target really has. Then it runs on this CPU, step
 for step as a GPU would run it, and what comes out is compared with a direct computation. With --emit (or
 XML() in the script) it is written instead.
 
+A program that was read is checked and run likewise, in each mode that it declares; with --emit it is converted.
+
 The tool's flags stand before the script. What follows the script belongs to it: its parameters
 (mscclsh SCRIPT --help lists them); a flag of the tool is accepted there too unless a parameter has its
-name, and is always reached as --tool.NAME.
+name, and is always reached as --tool.NAME. A Python script reads its own arguments with argparse.
 
 Scripts of the library are called @algorithms/NAME.star; mscclsh algorithms lists them.
 
@@ -32,25 +37,40 @@ defect of mscclsh), 130 interrupted.`,
 				"mscclsh @algorithms/allreduce_ring.star",
 				"mscclsh @algorithms/allreduce_ring.star --ranks 16 --channels 4 --size 64MiB",
 				"mscclsh --emit xml -o ring.xml @algorithms/allreduce_ring.star --protocol LL128",
+				"mscclsh --emit plan -o ring.json @algorithms/allreduce_ring.star --protocol LL",
+				"mscclsh --runtime rccl ring.xml",
+				"mscclsh --emit xml --target rccl -o ring.rccl.xml ring.xml",
+				"mscclsh hierarchical_allreduce.py 8 2 1 --protocol LL",
 			},
 			Flags:   flagNames(),
 			MaxArgs: -1,
 			MinArgs: 1,
 			Script:  true,
-			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Script(ctx, args) },
+			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Run(ctx, args) },
 		},
 		{
 			Name:  "check",
-			Args:  "FILE [--parameter value ...]",
-			Short: "Check a script's program, or one written with --emit text, without running it",
+			Args:  "FILE|FOLDER ... [--parameter value ...]",
+			Short: "Check programs without running them: a script's, one in a file, or all in folders",
 			Long: `Prints the verdict: whether every output is right, whether two thread blocks race, and whether the
-program can deadlock with the slots that its connections have, in every size regime of its window.`,
-			Examples: []string{"mscclsh check @algorithms/alltoall_two_step.star --nodes 4"},
-			Flags:    checkFlags(),
-			MaxArgs:  -1,
-			MinArgs:  1,
-			Script:   true,
-			Run:      func(ctx context.Context, s *Session, args []string) error { return s.CheckFile(ctx, args) },
+program can deadlock with the slots that its connections have, in every size regime of its window.
+
+Of a folder, or of several files, it prints a table: for each file the collective, the ranks, the verdict
+(pass, fail, deadlock, race, invalid, or refused if it can't be read), the least number of slots with which
+every size runs, the sizes that are safe with the slots there are, and the runtimes that take the file, with
+a number where one doesn't and the reason below. MSCCL++ plans are judged for one launch; races within it
+and with the next launch are counted beside. -v prints all messages, --json everything.
+
+The exit code is 0 only if every program passes.`,
+			Examples: []string{
+				"mscclsh check @algorithms/alltoall_two_step.star --nodes 4",
+				"mscclsh check collection/ --json",
+			},
+			Flags:   checkFlags(),
+			MaxArgs: -1,
+			MinArgs: 1,
+			Script:  true,
+			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Check(ctx, args) },
 		},
 		{
 			Name:  "algorithms",
@@ -58,6 +78,11 @@ program can deadlock with the slots that its connections have, in every size reg
 			Run: func(_ context.Context, s *Session, _ []string) error {
 				return s.listAlgorithms()
 			},
+		},
+		{
+			Name:  "formats",
+			Short: "List the kinds of files that are read and written",
+			Run:   func(_ context.Context, s *Session, _ []string) error { return s.listFormats() },
 		},
 		{
 			Name:  "passes",
@@ -105,7 +130,7 @@ program can deadlock with the slots that its connections have, in every size reg
 			Args:    "[COMMAND]",
 			Short:   "Print the help of a command",
 			MaxArgs: 1,
-			Values:  []string{"check", "algorithms", "passes", "doc", "completion", "version", "help"},
+			Values:  []string{"check", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
 			Run: func(_ context.Context, s *Session, args []string) error {
 				name := ""
 				if len(args) > 0 {
@@ -139,10 +164,10 @@ func flagNames() []string {
 // checkFlags are those that mean something without emitting or running.
 func checkFlags() []string {
 	var names []string
-	for _, f := range compileFlags() {
+	for _, f := range slices.Concat(readFlags(), compileFlags()) {
 		names = append(names, f.Name)
 	}
-	return append(names, "target", "in-place", "out-of-place", "json", "quiet")
+	return append(names, "target", "in-place", "out-of-place", "json", "quiet", "verbose")
 }
 
 // listAlgorithms prints the library's scripts, one a line.

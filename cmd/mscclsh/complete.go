@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mscclsh/mscclsh/starlib"
 )
 
 // completion prints the shell's completion script.
@@ -34,7 +36,7 @@ func (c *command) complete(cmd *cobra.Command, args []string, word string) ([]st
 	case len(args) == 0 && strings.HasPrefix(word, "@"):
 		return libraryFiles(), cobra.ShellCompDirectiveNoFileComp
 	case len(args) == 0:
-		return []string{"star"}, cobra.ShellCompDirectiveFilterFileExt
+		return readableEndings(), cobra.ShellCompDirectiveFilterFileExt
 	}
 	return completeParams(cmd, args, word)
 }
@@ -43,7 +45,14 @@ func (c *command) complete(cmd *cobra.Command, args []string, word string) ([]st
 // before, and the tool's flags.
 func completeParams(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	quiet := NewSession(&bytes.Buffer{}, &bytes.Buffer{})
-	script, err := quiet.load(cmd.Context(), args[0], nil, nil)
+	src, err := quiet.open(cmd.Context(), args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	script := &starlib.Script{}
+	if f := formatOf(src); f == nil || f.script {
+		script, err = quiet.params(cmd.Context(), src)
+	}
 	if err != nil && len(script.Params) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -53,7 +62,9 @@ func completeParams(cmd *cobra.Command, args []string, word string) ([]string, c
 		if isFlag && len(args) > 1 && p.Name == last && !strings.HasPrefix(word, "-") {
 			return p.Choices, cobra.ShellCompDirectiveNoFileComp
 		}
-		out = append(out, fmt.Sprintf("--%s\t%s", p.Name, p.Help))
+		if !p.Positional {
+			out = append(out, fmt.Sprintf("--%s\t%s", p.Name, p.Help))
+		}
 	}
 	for _, f := range flagTable() {
 		if isFlag && f.Name == last && f.takesValue() && !strings.HasPrefix(word, "-") {

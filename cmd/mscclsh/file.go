@@ -14,8 +14,9 @@ import (
 // whole: it is written beside it and renamed. What isn't a regular file, such as
 // /dev/null, is written directly.
 func writeFile(path string, write func(io.Writer) error) (err error) {
-	if info, statErr := os.Stat(path); statErr == nil && !info.Mode().IsRegular() {
-		if info.IsDir() {
+	old, statErr := os.Stat(path)
+	if statErr == nil && !old.Mode().IsRegular() {
+		if old.IsDir() {
 			return badCall("output", "writing %s: it is a directory", path)
 		}
 		return writeTo(path, write)
@@ -40,6 +41,11 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	if err := write(buf); err != nil {
 		return err
 	}
+	if statErr == nil { // who may read it stays as it was
+		if err := f.Chmod(old.Mode().Perm()); err != nil {
+			return cannot("writing %s: %w", path, err)
+		}
+	}
 	if err := errors.Join(buf.Flush(), f.Close()); err != nil {
 		return cannot("writing %s: %w", path, err)
 	}
@@ -47,6 +53,16 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 		return cannot("writing %s: %w", path, err)
 	}
 	return nil
+}
+
+// overwrites reports whether two names are of one regular file.
+func overwrites(out, in string) bool {
+	a, err := os.Stat(out)
+	if err != nil || !a.Mode().IsRegular() {
+		return false
+	}
+	b, err := os.Stat(in)
+	return err == nil && os.SameFile(a, b)
 }
 
 func writeTo(path string, write func(io.Writer) error) error {
@@ -72,16 +88,4 @@ func createError(path string, err error) error {
 		return badCall("output", "writing %s: %v", path, err)
 	}
 	return cannot("writing %s: %w", path, err)
-}
-
-// readError says why an input can't be read.
-func readError(path string, err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return badCall("no-file", "%s: no such file", path)
-	}
-	return badCall("no-file", "reading %s: %s", path, fmt.Sprint(err))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/ir"
+	"github.com/mscclsh/mscclsh/ir/mscclxml"
 	"github.com/mscclsh/mscclsh/runtime"
 )
 
@@ -30,23 +31,39 @@ func (f *toolFlag) takesValue() bool { return f.Arg != "" }
 
 // flagTable lists the tool's flags in the order of the help.
 func flagTable() []toolFlag {
-	return slices.Concat(emitFlags(), compileFlags(), runFlags(), reportFlags())
+	return slices.Concat(emitFlags(), readFlags(), compileFlags(), runFlags(), reportFlags())
 }
 
 func emitFlags() []toolFlag {
 	return []toolFlag{
-		{Name: "emit", Arg: "FORM", Values: emitForms,
-			Help: "write the compiled program: xml (MSCCL XML for --target), text (readable, with positions) or dot (Graphviz); nothing is run unless --run",
-			set:  oneOf("emit", emitForms, func(s *Settings, v string) { s.Emit = v })},
+		{Name: "emit", Arg: "FORM", Values: emitForms(),
+			Help: "write the compiled program: xml (MSCCL XML for --target), plan (MSCCL++ execution plan), text (readable, with positions) or dot (Graphviz); nothing is run unless --run",
+			set:  oneOf("emit", emitForms(), func(s *Settings, v string) { s.Emit = v })},
 		{Name: "emit-file", Short: "o", Arg: "FILE",
-			Help: "write what is emitted to FILE instead of standard output; without --emit the ending of the name decides (.xml, .txt, .dot)",
+			Help: "write what is emitted to FILE instead of standard output; without --emit the ending of the name decides (.xml, .json, .txt, .dot)",
 			set:  func(s *Settings, v string) error { s.File = v; return nil }},
 		{Name: "target", Arg: "NAME", Default: "msccl", Values: ir.TargetNames(),
-			Help: "the runtime to compile for: msccl, executor (Azure/msccl-executor-nccl), rccl, or plain (any size, for this tool only)",
+			Help: "the runtime to compile for: msccl, executor (Azure/msccl-executor-nccl), rccl, plain (any size, for this tool only) or astra (unfused, for simulators); plain with --emit plan",
 			set: func(s *Settings, v string) (err error) {
 				s.Target, err = ir.ParseTarget(v)
+				s.Targeted = err == nil
 				return err
 			}},
+	}
+}
+
+func readFlags() []toolFlag {
+	return []toolFlag{
+		{Name: "runtime", Arg: "NAME", Default: "plain", Values: mscclxml.ReadingNames(),
+			Help: "whose rules MSCCL XML is read by: plain (whatever has one meaning), or what msccl, executor or rccl make of it",
+			set: func(s *Settings, v string) (err error) {
+				if s.Runtime, err = mscclxml.ParseReading(v); err != nil {
+					return fmt.Errorf("runtime: got %q, want %s", v, orList(mscclxml.ReadingNames()))
+				}
+				return nil
+			}},
+		{Name: "literal", Help: "read an MSCCL++ plan as its executor runs it, quirks included",
+			set: yes(func(s *Settings, v bool) { s.Literal = v })},
 	}
 }
 
@@ -64,6 +81,8 @@ func compileFlags() []toolFlag {
 			set: size("min-bytes", 0, func(s *Settings, n int64) { s.MinBytes = n })},
 		{Name: "max-bytes", Arg: "SIZE", Help: "largest size the program must be safe for",
 			set: size("max-bytes", 1, func(s *Settings, n int64) { s.MaxBytes = n })},
+		{Name: "canonical-order", Help: "make all ranks add in one order, so that an allreduce gives the same bits on every rank",
+			set: yes(func(s *Settings, v bool) { s.Canonical = v })},
 		{Name: "disable", Arg: "PASS", Values: optionalPasses(), Repeats: true,
 			Help: "leave a pass out; may be given several times (mscclsh passes lists them)",
 			set: oneOf("disable", optionalPasses(), func(s *Settings, v string) {
@@ -129,6 +148,8 @@ func reportFlags() []toolFlag {
 			set: yes(func(s *Settings, v bool) { s.JSON = v })},
 		{Name: "quiet", Short: "q", Help: "print nothing but errors and what is emitted",
 			set: yes(func(s *Settings, v bool) { s.Quiet = v })},
+		{Name: "verbose", Short: "v", Help: "print every message below its file (mscclsh check FOLDER)",
+			set: yes(func(s *Settings, v bool) { s.Verbose = v })},
 	}
 }
 

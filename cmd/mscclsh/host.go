@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/machine"
 	"github.com/mscclsh/mscclsh/starlib"
@@ -38,7 +39,7 @@ func (h *host) child() *Session {
 
 func (h *host) check(ctx context.Context, d *ir.ChunkDAG) (bool, error) {
 	c := h.child()
-	if err := c.compile(ctx, d); err != nil {
+	if err := c.compile(ctx, d, diag.Pos{}); err != nil {
 		return false, err
 	}
 	if err := c.check(ctx); err != nil {
@@ -62,7 +63,7 @@ type verdict struct {
 // compileKey tells apart settings with which a trace compiles or is judged
 // differently.
 func compileKey(s *Settings) string {
-	return fmt.Sprint(s.Target, s.Slots, s.SlotBytes, s.MinBytes, s.MaxBytes, s.Disable)
+	return fmt.Sprint(s.target(), s.Slots, s.SlotBytes, s.MinBytes, s.MaxBytes, s.Disable, s.Canonical)
 }
 
 // recall takes over what the script's last Check() found if that was about the
@@ -73,7 +74,8 @@ func (s *Session) recall(d *ir.ChunkDAG) bool {
 		return false
 	}
 	s.program = v.program
-	s.report.Program, s.report.Compiled, s.report.Check = v.report.Program, v.report.Compiled, v.report.Check
+	program := *v.report.Program
+	s.report.Program, s.report.Compiled, s.report.Check = &program, v.report.Compiled, v.report.Check
 	return true
 }
 
@@ -88,7 +90,7 @@ func (h *host) run(ctx context.Context, d *ir.ChunkDAG, o starlib.RunOptions) (b
 	if err := applyRunOptions(c.Set, o); err != nil {
 		return false, err
 	}
-	if err := c.compile(ctx, d); err != nil {
+	if err := c.compile(ctx, d, diag.Pos{}); err != nil {
 		return false, err
 	}
 	if err := c.run(ctx); err != nil {
@@ -141,7 +143,7 @@ func (s *Session) hostSettings(source []byte, args []scriptArg) *Settings {
 }
 
 // showForms are what show(what) can print besides what a pass made.
-var showForms = []string{"program", "chunks", "report", "xml", "dot"}
+var showForms = []string{"program", "chunks", "report", "xml", "plan", "dot"}
 
 func (h *host) show(ctx context.Context, d *ir.ChunkDAG, what string) error {
 	c := h.child()
@@ -150,13 +152,13 @@ func (h *host) show(ctx context.Context, d *ir.ChunkDAG, what string) error {
 		return d.WriteText(c.Err)
 	case slices.Contains(passNames(), what):
 		c.Set.DumpAfter = []string{what}
-		return c.compile(ctx, d)
+		return c.compile(ctx, d, diag.Pos{})
 	case !slices.Contains(showForms, what):
 		all := slices.Concat(showForms, passNames())
 		return fmt.Errorf("got %q, want %s", what, orList(all))
 	}
 	c.Set.DumpAfter = nil
-	if err := c.compile(ctx, d); err != nil {
+	if err := c.compile(ctx, d, diag.Pos{}); err != nil {
 		return err
 	}
 	switch what {
@@ -170,5 +172,10 @@ func (h *host) show(ctx context.Context, d *ir.ChunkDAG, what string) error {
 		return c.program.WriteText(c.Err)
 	}
 	c.Set.Emit, c.Set.File = what, ""
+	if what == "plan" {
+		if err := c.export(ctx); err != nil {
+			return err
+		}
+	}
 	return c.emit()
 }

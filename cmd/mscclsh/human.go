@@ -14,17 +14,27 @@ func (r *Report) writeHuman(w io.Writer, st style) {
 		fmt.Fprintf(w, "%s: %s on %s, %s, %s%s\n", st.label.Render(p.Name), p.Collective, plural(int64(p.Ranks), "rank"),
 			p.Protocol, modeName(p.InPlace), instancesText(p.Instances))
 	}
-	if c := r.Compiled; c != nil {
-		c.writeHuman(w, st)
+	switch {
+	case r.Compiled == nil:
+	case r.Read != nil:
+		r.writeRead(w, st)
+	default:
+		r.Compiled.writeHuman(w, st)
 	}
 	if c := r.Check; c != nil {
 		c.writeHuman(w, st)
 	}
+	if e := r.Exported; e != nil {
+		e.writeHuman(w, st)
+	}
 	if x := r.Run; x != nil {
-		x.writeHuman(w, st)
+		x.writeHuman(w, st, r.Check == nil || r.Check.Demanded)
 	}
 	if e := r.Emitted; e != nil {
 		part(w, st, "emitted", fmt.Sprintf("%s to %s", e.Form, e.File))
+	}
+	for i := range r.More {
+		r.More[i].writeHuman(w, st)
 	}
 }
 
@@ -42,24 +52,58 @@ func part(w io.Writer, st style, name string, lines ...string) {
 func (c *CompiledPart) writeHuman(w io.Writer, st style) {
 	blocks := fmt.Sprintf("%s (at most %d a rank), %s", plural(int64(c.ThreadBlocks), "thread block"),
 		c.MaxThreadBlocks, plural(int64(c.Channels), "channel"))
-	name := "compiled"
-	if c.Target == "" {
-		name = "read"
-	}
-	if c.Target == "" {
-		part(w, st, name, blocks, fmt.Sprintf("%s, %s, %s, scratch %s",
-			plural(int64(c.Steps), "step"), plural(int64(c.Dependencies), "dependency"),
-			plural(int64(c.Nops), "nop"), scratchText(c)))
-		return
-	}
-	part(w, st, name, "for "+c.Target+": "+blocks,
+	part(w, st, "compiled", "for "+c.Target+": "+blocks,
 		fmt.Sprintf("%s from %s before fusion, %s of %s kept, %s, scratch %s",
 			plural(int64(c.Steps), "step"), grouped(int64(c.StepsBefore)), grouped(int64(c.Dependencies)),
 			plural(int64(c.DependenciesFound), "dependency"), plural(int64(c.Nops), "nop"), scratchText(c)))
-	if c.MinBytes > 0 || c.MaxBytes > 0 {
-		part(w, st, "sizes", windowText(c.MinBytes, c.MaxBytes))
+	writeWindow(w, st, c.MinBytes, c.MaxBytes)
+	writeNotes(w, st, c.Notes)
+}
+
+// writeRead is about a program that was read: what it is, and who would take it.
+func (r *Report) writeRead(w io.Writer, st style) {
+	c := r.Compiled
+	from := findFormat(r.Read.Format).Title
+	if r.Read.Rules != "" {
+		from += " (" + r.Read.Rules + ")"
 	}
-	for _, n := range c.Notes {
+	if r.Check != nil && r.Check.OneSided {
+		part(w, st, "read", fmt.Sprintf("%s: %s (at most %d a rank), at most %s a rank", from,
+			plural(int64(c.ThreadBlocks), "thread block"), c.MaxThreadBlocks, plural(int64(c.Channels), "channel")),
+			fmt.Sprintf("%s, scratch %s", plural(int64(c.Steps+c.Nops), "operation"), scratchText(c)))
+	} else {
+		part(w, st, "read", fmt.Sprintf("%s: %s (at most %d a rank), %s", from,
+			plural(int64(c.ThreadBlocks), "thread block"), c.MaxThreadBlocks, plural(int64(c.Channels), "channel")),
+			fmt.Sprintf("%s, %s, %s, scratch %s", plural(int64(c.Steps), "step"), plural(int64(c.Dependencies), "dependency"),
+				plural(int64(c.Nops), "nop"), scratchText(c)))
+	}
+	writeWindow(w, st, c.MinBytes, c.MaxBytes)
+	if len(r.Read.Runtimes) > 0 {
+		part(w, st, "taken by", strings.Join(r.Read.Runtimes, ", "))
+	}
+	if len(r.Read.Refusals) > 0 {
+		part(w, st, "refused", wrap("by "+refusalText(r.Read.Refusals), tableWidth-12)...)
+	}
+	writeNotes(w, st, r.Read.Notes)
+}
+
+// writeHuman is about the one-sided program that a two-sided one became.
+func (e *ExportedPart) writeHuman(w io.Writer, st style) {
+	part(w, st, "exported", fmt.Sprintf("as a plan: %s (at most %d a rank), %s, at most %s a rank", plural(int64(e.ThreadBlocks), "thread block"),
+		e.MaxThreadBlocks, plural(int64(e.Operations), "operation"), plural(int64(e.Channels), "channel")))
+	writeWindow(w, st, e.MinBytes, e.MaxBytes)
+	writeNotes(w, st, e.Notes)
+	e.Check.writeHuman(w, st)
+}
+
+func writeWindow(w io.Writer, st style, least, most int64) {
+	if least > 0 || most > 0 {
+		part(w, st, "sizes", windowText(least, most))
+	}
+}
+
+func writeNotes(w io.Writer, st style, notes []jsonMessage) {
+	for _, n := range notes {
 		text := n.Text
 		if n.File != "" {
 			text = fmt.Sprintf("%s:%d:%d: %s", n.File, n.Line, n.Col, n.Text)
@@ -84,7 +128,16 @@ func (c *CheckPart) writeHuman(w io.Writer, st style) {
 		part(w, st, "check", st.bad.Render("fails: "+plural(int64(countErrors(c.Messages)), "error")))
 		return
 	}
-	text := fmt.Sprintf("%s: every output right, no race, no deadlock with %s or more", st.good.Render("holds"),
+	right := "every output right"
+	if !c.Demanded {
+		right = "nothing is demanded of the outputs"
+	}
+	if c.OneSided {
+		part(w, st, "check", fmt.Sprintf("%s for one launch: %s, no deadlock; %s within it, %d with the next launch",
+			st.good.Render("holds"), right, plural(int64(c.Races), "race"), c.RacesAcross))
+		return
+	}
+	text := fmt.Sprintf("%s: %s, no race, no deadlock with %s or more", st.good.Render("holds"), right,
 		plural(int64(c.MinSlots), "slot"))
 	lines := []string{text + " (" + regimesText(c.Regimes) + ")"}
 	if c.OrderDiffers {
@@ -106,13 +159,16 @@ func regimesText(k []int32) string {
 
 // writeHuman prints nccl-tests' columns: sizes in bytes, time in microseconds,
 // bandwidths in GB/s (10^9).
-func (x *RunPart) writeHuman(w io.Writer, st style) {
+func (x *RunPart) writeHuman(w io.Writer, st style, demanded bool) {
 	columns := fmt.Sprintf("%12s %12s %8s %6s %5s %10s %8s %8s %7s",
 		"size(B)", "count", "type", "redop", "root", "time(us)", "algbw", "busbw", "#wrong")
 	row := fmt.Sprintf("%12d %12d %8s %6s %5d %10.1f %8.2f %8.2f %7d",
 		x.Bytes, x.Elements, x.DType, x.Op, x.Root, float64(x.MedianNS)/1e3, x.AlgBW, x.BusBW, x.Wrong)
 	verdict := st.good.Render("every output is right")
-	if !x.Verified {
+	switch {
+	case !demanded:
+		verdict = "nothing is demanded of the outputs"
+	case x.Wrong > 0:
 		verdict = st.bad.Render("wrong outputs")
 	}
 	moved := fmt.Sprintf("moved %s over connections in %s, %.2f GB/s; %s", formatSize(x.Moved),

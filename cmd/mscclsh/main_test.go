@@ -33,6 +33,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    exits,
 			"jsonpath": jsonPath,
+			"binary":   binary,
 		},
 	})
 }
@@ -52,6 +53,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if fmt.Sprint(got) != args[0] {
 		ts.Fatalf("exit code: got %d, want %s", got, args[0])
 	}
+}
+
+// binary FILE writes every byte there is, a few times over.
+func binary(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: binary FILE")
+	}
+	var data []byte
+	for i := range 4096 {
+		data = append(data, byte(i*7), byte(i>>4))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o644))
 }
 
 // jsonpath FILE KEY.KEY... VALUE compares one value of a JSON object; FILE may be

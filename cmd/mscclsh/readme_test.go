@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,11 @@ var figures = regexp.MustCompile(`[0-9.]+(µs|ms|s)\b|[0-9]+\.[0-9]+`)
 
 // spaces between columns depend on the figures.
 var spaces = regexp.MustCompile(` +`)
+
+// mask hides what differs from run to run.
+func mask(s string) string {
+	return strings.TrimSpace(spaces.ReplaceAllString(figures.ReplaceAllString(s, "N"), " "))
+}
 
 // TestReadme runs the README's scripts and compares what they print with what the
 // README says, times and rates apart; -update rewrites what differs.
@@ -42,23 +48,30 @@ func TestReadme(t *testing.T) {
 			}
 			continue
 		}
-		line, want, _ := strings.Cut(m[2], "\n")
-		call, ok := strings.CutPrefix(line, "$ mscclsh ")
-		if !ok {
+		// A block of the shell holds calls, each with what it prints.
+		if !strings.HasPrefix(m[2], "$ mscclsh ") {
 			continue
 		}
-		calls++
-		var got bytes.Buffer
-		s := NewSession(&got, &got)
-		_ = s.Exec(context.Background(), strings.Fields(call)) // what it prints is what counts
-		mask := func(s string) string { return spaces.ReplaceAllString(figures.ReplaceAllString(s, "N"), " ") }
-		switch {
-		case mask(got.String()) == mask(want):
-		case *update: // only then: figures alone are no difference
-			text = bytes.Replace(text, []byte(m[0]), []byte("```\n"+line+"\n"+got.String()+"```"), 1)
-		default:
-			t.Errorf("%s: got\n%s\nthe README says\n%s", line, got.String(), want)
+		var now strings.Builder
+		for _, part := range strings.Split(strings.TrimPrefix(m[2], "$ "), "\n$ ") {
+			line, want, _ := strings.Cut(part, "\n")
+			calls++
+			var got bytes.Buffer
+			s := NewSession(&got, &got)
+			// What it prints is what counts.
+			_ = s.Exec(context.Background(), strings.Fields(strings.TrimPrefix(line, "mscclsh ")))
+			if mask(got.String()) == mask(want) { // figures alone are no difference
+				got.Reset()
+				got.WriteString(want)
+			} else if !*update {
+				t.Errorf("%s: got\n%s\nthe README says\n%s", line, got.String(), want)
+			}
+			fmt.Fprintf(&now, "$ %s\n%s", line, got.String())
+			if got.Len() > 0 && !bytes.HasSuffix(got.Bytes(), []byte("\n")) {
+				now.WriteByte('\n')
+			}
 		}
+		text = bytes.Replace(text, []byte(m[0]), []byte("```\n"+now.String()+"```"), 1)
 	}
 	if *update {
 		if err := os.WriteFile(readme, text, 0o644); err != nil {

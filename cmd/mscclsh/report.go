@@ -15,10 +15,42 @@ type Report struct {
 	OK       bool          `json:"ok"`
 	Errors   []jsonMessage `json:"errors,omitempty"` // what ended the call early
 	Program  *ProgramPart  `json:"program,omitempty"`
+	Read     *ReadPart     `json:"read,omitempty"` // of a program that was read, not compiled
 	Compiled *CompiledPart `json:"compiled,omitempty"`
 	Check    *CheckPart    `json:"check,omitempty"`
+	Exported *ExportedPart `json:"exported,omitempty"`
 	Run      *RunPart      `json:"run,omitempty"`
 	Emitted  *EmittedPart  `json:"emitted,omitempty"`
+	More     []Report      `json:"more,omitempty"` // on a file's other mode, or further programs of a Python script
+}
+
+// ReadPart says what kind of file it was, and who else would take it.
+type ReadPart struct {
+	Format   string        `json:"format"`
+	Rules    string        `json:"rules,omitempty"` // whose, or of which dialect
+	Runtimes []string      `json:"runtimes,omitempty"`
+	Refusals []RefusalPart `json:"refusals,omitempty"`
+	Notes    []jsonMessage `json:"notes"`
+}
+
+// RefusalPart says why a runtime would not take a file.
+type RefusalPart struct {
+	Runtime string `json:"runtime"`
+	Reason  string `json:"reason"`
+	Line    int32  `json:"line,omitempty"`
+	Col     int32  `json:"col,omitempty"`
+}
+
+// ExportedPart says what became of a two-sided program on its way into a plan.
+type ExportedPart struct {
+	ThreadBlocks    int           `json:"thread_blocks"`
+	MaxThreadBlocks int           `json:"max_thread_blocks_per_rank"`
+	Channels        int           `json:"channels"` // most of one rank
+	Operations      int           `json:"operations"`
+	MinBytes        int64         `json:"min_bytes"`
+	MaxBytes        int64         `json:"max_bytes"` // 0 is no limit
+	Check           *CheckPart    `json:"check"`
+	Notes           []jsonMessage `json:"notes"`
 }
 
 // ProgramPart says which program it is.
@@ -67,7 +99,13 @@ type CheckPart struct {
 	Holds        bool          `json:"holds"`
 	Regimes      []int32       `json:"regimes"` // chunks in a message
 	MinSlots     int32         `json:"min_slots"`
+	SafeRegime   int32         `json:"safe_regime"`    // least regime from which on it runs with its own slots; 0: none
+	SafeMaxBytes int64         `json:"safe_max_bytes"` // largest size that is safe; 0 is the whole window, -1 none of it
 	OrderDiffers bool          `json:"order_differs"`
+	OneSided     bool          `json:"one_sided"`
+	Demanded     bool          `json:"demanded"`     // false: the collective demands nothing of the outputs
+	Races        int           `json:"races"`        // of a one-sided program, which is judged for one launch: within it,
+	RacesAcross  int           `json:"races_across"` // and with the next
 	Messages     []jsonMessage `json:"messages"`
 }
 
@@ -85,7 +123,7 @@ type RunPart struct {
 	BusBW      float64            `json:"busbw_gbs"`
 	Moved      int64              `json:"moved_bytes"` // over connections, in one iteration
 	MoveRate   float64            `json:"move_gbs"`
-	Verified   bool               `json:"verified"`
+	Verified   bool               `json:"verified"` // compared, and nothing was wrong
 	Compared   int64              `json:"compared_elements"`
 	Wrong      int64              `json:"wrong_elements"`
 	Unbounded  int64              `json:"unjudged_elements"` // that could overflow

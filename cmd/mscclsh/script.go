@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/mscclsh/mscclsh/algorithms"
@@ -13,39 +13,101 @@ import (
 	"github.com/mscclsh/mscclsh/starlib"
 )
 
-// Script is the main job: trace a script's program, compile it, check it, and
-// emit it or run it. args are the script and what stands after it.
-func (s *Session) Script(ctx context.Context, args []string) error {
+// Run is the main job, with a script or with a program that was written before.
+// args are the file and what stands after it.
+func (s *Session) Run(ctx context.Context, args []string) error {
 	return s.finish(ctx, s.guard(func() error {
-		prog, err := s.trace(ctx, args[0], args[1:])
-		if err != nil || prog == nil {
+		src, err := s.open(ctx, args[0])
+		if err != nil {
 			return err
 		}
-		if err := s.compile(ctx, prog.DAG); err != nil {
-			return err
+		if f := formatOf(src); f != nil && f.read != nil {
+			return s.file(ctx, f, src, args[1:])
 		}
-		s.report.Program.Source = prog.Pos.String()
-		if err := s.check(ctx); err != nil || s.report.failed() {
-			return err
-		}
-		if s.Set.Emit != "" {
-			if err := s.emit(); err != nil {
-				return err
-			}
-		}
-		if s.Set.Emit == "" && !prog.WantXML || s.Set.Run {
-			return s.run(ctx)
-		}
-		return nil
+		return s.script(ctx, src, args[1:])
 	}))
 }
 
-// trace runs the script and chooses the program. It returns nil without an error
+// open reads the file that the call is about.
+func (s *Session) open(ctx context.Context, file string) (source, error) {
+	s.begin("reading " + file)
+	data, err := readScript(ctx, file)
+	if err != nil {
+		return source{}, scriptNotFound(file, err)
+	}
+	s.input = file
+	return source{file, data}, nil
+}
+
+// script traces a script's program, compiles it, checks it, and emits it or runs
+// it. Of a Python script all programs are meant, as they are in msccl-tools.
+func (s *Session) script(ctx context.Context, src source, rest []string) error {
+	programs, err := s.trace(ctx, src, rest)
+	if err != nil || len(programs) == 0 {
+		return err
+	}
+	emit := s.Set.Emit
+	return s.each(len(programs), func(i int) error {
+		prog := programs[i]
+		s.Set.Emit = emit
+		if err := s.settle(prog); err != nil {
+			return err
+		}
+		if err := s.compile(ctx, prog.DAG, prog.Pos); err != nil {
+			return err
+		}
+		return s.deliver(ctx, !s.judgeOnly && (s.Set.Emit == "" && !prog.WantXML || s.Set.Run))
+	})
+}
+
+// trace runs the script and chooses the programs. It returns none without an error
 // when only help was asked for.
-func (s *Session) trace(ctx context.Context, file string, rest []string) (*starlib.Program, error) {
+func (s *Session) trace(ctx context.Context, src source, rest []string) ([]*starlib.Program, error) {
 	if err := s.Set.validate(); err != nil {
 		return nil, err
 	}
+	f := formatOfName(src.file)
+	python := f != nil && f.Name == "python"
+	run := s.traceStarlark
+	if python {
+		run = s.tracePython
+	}
+	script, err := run(ctx, src, rest)
+	if err != nil || script == nil {
+		return nil, err
+	}
+	if err := s.Set.validate(); err != nil {
+		return nil, err
+	}
+	if err := s.fits(findFormat("star")); err != nil {
+		return nil, err
+	}
+	found, err := choosePrograms(script.Programs, s.Set.Program, src.file)
+	if err == nil && len(found) > 1 && (!python || s.Set.File != "" && !s.Set.toStdout() || s.Set.Output != "") {
+		return nil, severalPrograms(found, src.file)
+	}
+	return found, err
+}
+
+// severalPrograms asks for one of them. A Python script's may have one name.
+func severalPrograms(found []*starlib.Program, file string) error {
+	var names []string
+	for _, p := range found {
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) < len(found) {
+		return badCallHint("several-programs", "give them different names: --program chooses by them",
+			"%s makes %d programs, and a file holds one", file, len(found))
+	}
+	return badCall("several-programs", "%s makes %d programs: choose one with --program %s",
+		file, len(found), strings.Join(names, ", --program "))
+}
+
+// traceStarlark runs a script of this project's language; nil without an error if
+// only help was asked for.
+func (s *Session) traceStarlark(ctx context.Context, src source, rest []string) (*starlib.Script, error) {
 	tool := flagTable()
 	help, rest := cutHelp(rest)
 	args, err := splitScriptArgs(rest, tool)
@@ -56,9 +118,9 @@ func (s *Session) trace(ctx context.Context, file string, rest []string) (*starl
 	if err != nil {
 		return nil, err
 	}
-	script, err := s.load(ctx, file, args, values)
+	script, err := s.load(ctx, src, args, values)
 	if help && ctx.Err() == nil {
-		return nil, s.scriptHelp(file, script, err)
+		return nil, s.scriptHelp(src.file, script, err)
 	}
 	if err != nil {
 		return nil, s.loadError(args, script, err)
@@ -67,17 +129,7 @@ func (s *Session) trace(ctx context.Context, file string, rest []string) (*starl
 	for _, p := range script.Params {
 		params = append(params, p.Name)
 	}
-	if err := applyToolArgs(s.Set, args, tool, params); err != nil {
-		return nil, err
-	}
-	if err := s.Set.validate(); err != nil {
-		return nil, err
-	}
-	prog, err := chooseProgram(script.Programs, s.Set.Program, file)
-	if err != nil {
-		return nil, err
-	}
-	return prog, s.settle(prog)
+	return script, applyToolArgs(s.Set, args, tool, params)
 }
 
 // cutHelp takes --help and -h out of the arguments.
@@ -91,24 +143,23 @@ func cutHelp(args []string) (bool, []string) {
 	return len(rest) < len(args), rest
 }
 
-// load runs the script file.
-func (s *Session) load(ctx context.Context, file string, args []scriptArg, values map[string]string) (*starlib.Script, error) {
-	s.begin("running " + file)
-	if strings.HasSuffix(file, ".py") {
-		return &starlib.Script{}, badCallHint("python", "rename it to .star: most scripts need no other change",
-			"%s: Python scripts can't be run yet", file)
-	}
-	source, err := readScript(file)
-	if err != nil {
-		return &starlib.Script{}, scriptNotFound(file, err)
-	}
-	h := &host{session: s, set: s.hostSettings(source, args)}
-	return starlib.Load(ctx, starlib.Options{File: file, Source: source, Args: values, Library: algorithms.FS,
-		MaxSteps: uint64(h.set.MaxSteps), Host: h.functions(ctx),
-		Print: func(_ diag.Pos, text string) { s.say(text) }})
+// load runs the script.
+func (s *Session) load(ctx context.Context, src source, args []scriptArg, values map[string]string) (*starlib.Script, error) {
+	h := &host{session: s, set: s.hostSettings(src.data, args)}
+	o := s.loadOptions(ctx, src, h)
+	o.Args = values
+	return starlib.Load(ctx, o)
 }
 
-func readScript(file string) ([]byte, error) {
+// loadOptions are those of scripts in any language.
+func (s *Session) loadOptions(ctx context.Context, src source, h *host) starlib.Options {
+	s.begin("running " + src.file)
+	return starlib.Options{File: src.file, Source: src.data, Library: algorithms.FS,
+		MaxSteps: uint64(h.set.MaxSteps), Host: h.functions(ctx),
+		Print: func(_ diag.Pos, text string) { s.say(text) }}
+}
+
+func readScript(ctx context.Context, file string) ([]byte, error) {
 	if name, ok := strings.CutPrefix(file, starlib.LibraryPrefix); ok {
 		source, err := fs.ReadFile(algorithms.FS, name)
 		if err != nil {
@@ -119,11 +170,7 @@ func readScript(file string) ([]byte, error) {
 	if strings.HasPrefix(file, "@") {
 		return nil, badCall("no-file", "%s: no such script in the library", file)
 	}
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return nil, readError(file, err)
-	}
-	return source, nil
+	return readInput(ctx, file)
 }
 
 // scriptNotFound adds what the missing script's name was probably meant to be: a
@@ -185,13 +232,21 @@ func (s *Session) loadError(args []scriptArg, script *starlib.Script, err error)
 			return &codedError{exitMachine, err}
 		case "bad-value":
 			return &codedError{exitCall, err}
+		case "step-limit":
+			return stepLimit(m)
 		}
 	}
 	return err
 }
 
-// chooseProgram finds the program that the call is about.
-func chooseProgram(programs []starlib.Program, name, file string) (*starlib.Program, error) {
+// stepLimit names the flag that raises it.
+func stepLimit(m *diag.Message) error {
+	c := *m
+	return c.Suggest("--max-steps N sets another limit")
+}
+
+// choosePrograms finds the programs that the call is about.
+func choosePrograms(programs []starlib.Program, name, file string) ([]*starlib.Program, error) {
 	var names []string
 	var found []*starlib.Program
 	for i := range programs {
@@ -207,20 +262,14 @@ func chooseProgram(programs []starlib.Program, name, file string) (*starlib.Prog
 	case len(found) == 0:
 		return nil, badCallHint("no-program", didYouMean(name, names, ""),
 			"--program: got %q, want %s", name, orList(names))
-	case len(found) > 1 && name == "":
-		return nil, badCall("several-programs", "%s makes %d programs: choose one with --program %s",
-			file, len(programs), strings.Join(names, ", --program "))
-	case len(found) > 1:
-		return nil, badCallHint("several-programs", "give them different names",
-			"%s makes %d programs of the name %q", file, len(found), name)
 	}
-	return found[0], nil
+	return found, nil
 }
 
 // settle decides what depends on the program: whether it is emitted, and whether
 // the mode asked for is the one it declares.
 func (s *Session) settle(prog *starlib.Program) error {
-	if prog.WantXML && s.Set.Emit == "" {
+	if prog.WantXML && s.Set.Emit == "" && !s.judgeOnly {
 		if s.Set.JSON {
 			s.warn(diag.Warningf(prog.Pos, "no-xml", "XML() writes nothing: --json has standard output; use -o FILE for the XML"))
 		} else {
@@ -233,11 +282,4 @@ func (s *Session) settle(prog *starlib.Program) error {
 			"--%s: program %q declares %s only", modeFlag(!inPlace), prog.Name, modeName(inPlace))
 	}
 	return nil
-}
-
-func modeFlag(inPlace bool) string {
-	if inPlace {
-		return "in-place"
-	}
-	return "out-of-place"
 }

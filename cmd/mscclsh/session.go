@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/mscclsh/mscclsh/compiler"
@@ -24,11 +25,14 @@ type Session struct {
 	progress           *progress
 	phase              string // what is being done, for an internal error
 
-	report  Report
-	told    bool        // the error was printed already
-	program *ir.Program // the last one compiled or read
-	checked *verdict    // of the script's last Check(), nil without one
-	failed  bool        // a Check() of the script failed
+	report    Report
+	told      bool        // the error was printed already
+	program   *ir.Program // the last one compiled or read
+	from      diag.Pos    // where it began, invalid if it was read
+	judgeOnly bool        // nothing is emitted or run
+	input     string      // the file that the call is about
+	checked   *verdict    // of the script's last Check(), nil without one
+	failed    bool        // a Check() of the script failed
 }
 
 // NewSession makes a session that writes to out and err.
@@ -128,7 +132,8 @@ func interrupted(err error, phase string) error {
 
 // failed reports whether a part of the report says that the program is wrong.
 func (r *Report) failed() bool {
-	return r.Check != nil && !r.Check.Holds || r.Run != nil && !r.Run.Verified
+	return r.Check != nil && !r.Check.Holds || r.Run != nil && r.Run.Wrong > 0 ||
+		r.Exported != nil && !r.Exported.Check.Holds || slices.ContainsFunc(r.More, func(m Report) bool { return m.failed() })
 }
 
 // warn tells the user something that ends nothing.
@@ -151,6 +156,7 @@ func (s *Session) say(text string) {
 
 // compileOptions are the compiler's, from the settings.
 func (s *Session) compileOptions() compiler.Options {
-	return compiler.Options{Target: s.Set.Target, Slots: s.Set.Slots, SlotBytes: s.Set.SlotBytes,
-		MinBytes: s.Set.MinBytes, MaxBytes: s.Set.MaxBytes, Disable: s.Set.Disable}
+	return compiler.Options{Target: s.Set.target(), Slots: s.Set.Slots, SlotBytes: s.Set.SlotBytes,
+		MinBytes: s.Set.MinBytes, MaxBytes: s.Set.MaxBytes, Disable: s.Set.Disable,
+		CanonicalOrder: s.Set.Canonical}
 }

@@ -149,6 +149,35 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 	}
 }
 
+// What blocks for ever, as opening a pipe does that nobody writes to, ends with Ctrl-C.
+func TestInterruptible(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	release := make(chan struct{})
+	defer close(release)
+	time.AfterFunc(time.Millisecond, cancel)
+	err := interruptible(ctx, func() error {
+		<-release
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	broken := errors.New("broken")
+	if err := interruptible(context.Background(), func() error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+// A defect while one of many files is judged ends the call as a defect.
+func TestTableOfDefects(t *testing.T) {
+	s := NewSession(io.Discard, io.Discard)
+	s.Set = nil // using it panics, as a defect would
+	row := s.judgeFile(context.Background(), checkedFile{"x.xml", "x.xml"})
+	if code := exitCode(row.fault); code != exitMachine {
+		t.Errorf("exit code: got %d, want %d; %+v", code, exitMachine, row)
+	}
+}
+
 // lockedBuffer can be read while a progress line is drawn.
 type lockedBuffer struct {
 	mu  sync.Mutex

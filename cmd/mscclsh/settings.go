@@ -4,21 +4,26 @@ import (
 	"strings"
 
 	"github.com/mscclsh/mscclsh/ir"
+	"github.com/mscclsh/mscclsh/ir/mscclxml"
 	"github.com/mscclsh/mscclsh/runtime"
 )
 
 // Settings are what the tool's flags say. Zero means "not said" throughout.
 type Settings struct {
-	Emit      string // xml, text or dot; "" for none
+	Emit      string // a format's name; "" for none
 	File      string // where to emit to; "" is standard output
 	Target    ir.Target
-	Slots     int32 // messages in flight; 0 is the target's
-	SlotBytes int64 // payload of a slot; 0 is the target's
-	MinBytes  int64 // size window; 0 is open
+	Targeted  bool             // Target was asked for
+	Runtime   mscclxml.Reading // whose rules MSCCL XML is read by
+	Literal   bool             // plans are read as their executor runs them
+	Slots     int32            // messages in flight; 0 is the target's
+	SlotBytes int64            // payload of a slot; 0 is the target's
+	MinBytes  int64            // size window; 0 is open
 	MaxBytes  int64
 	Disable   []string // passes to leave out
 	DumpAfter []string // passes (or "trace") whose result is dumped
 	TimePass  bool
+	Canonical bool   // all ranks add in the order of the ranks
 	Program   string // which program of the script
 	MaxSteps  int64  // Starlark steps; 0 is the loader's limit
 
@@ -34,8 +39,9 @@ type Settings struct {
 	Input      string
 	Output     string
 
-	Quiet bool
-	JSON  bool
+	Quiet   bool
+	JSON    bool
+	Verbose bool // a table with all messages
 }
 
 // The kinds of generated input.
@@ -57,6 +63,8 @@ func (s *Settings) validate() error {
 	switch {
 	case s.InPlace && s.OutOfPlace:
 		return contradiction("in-place", "out-of-place", "a run is one or the other")
+	case s.Quiet && s.Verbose:
+		return contradiction("quiet", "verbose", "one asks for less, the other for more")
 	case s.Quiet && s.JSON:
 		return contradiction("quiet", "json", "--quiet prints no report")
 	case s.JSON && s.Emit != "" && s.toStdout():
@@ -66,12 +74,12 @@ func (s *Settings) validate() error {
 			formatSize(s.MinBytes)+" and "+formatSize(s.MaxBytes))
 	}
 	if s.Emit == "" && s.File != "" && s.File != "-" {
-		form, ok := formOfFile(s.File)
-		if !ok {
-			return badCallHint("emit-form", "give --emit "+strings.Join(emitForms, ", --emit ")+
-				", or a name that ends in .xml, .txt or .dot", "-o %s: what to write there is not known", s.File)
+		form := formatOfName(s.File)
+		if form == nil || form.write == nil {
+			return badCallHint("emit-form", "give --emit "+strings.Join(emitForms(), ", --emit ")+
+				", or a name that ends in "+orList(endings()), "-o %s: what to write there is not known", s.File)
 		}
-		s.Emit = form
+		s.Emit = form.Name
 	}
 	return nil
 }
@@ -79,15 +87,11 @@ func (s *Settings) validate() error {
 // toStdout reports whether what is emitted goes to standard output.
 func (s *Settings) toStdout() bool { return s.File == "" || s.File == "-" }
 
-// emitForms are the values of --emit.
-var emitForms = []string{"xml", "text", "dot"}
-
-// formOfFile tells the form from the ending of a file's name.
-func formOfFile(name string) (string, bool) {
-	for _, e := range [...][2]string{{".xml", "xml"}, {".txt", "text"}, {".ir", "text"}, {".dot", "dot"}, {".gv", "dot"}} {
-		if strings.HasSuffix(name, e[0]) {
-			return e[1], true
-		}
+// target is what to compile for. A plan isn't bound by what MSCCL's runtimes can
+// hold, so nothing said is plain there.
+func (s *Settings) target() ir.Target {
+	if s.Emit == "plan" && !s.Targeted {
+		return ir.TargetPlain
 	}
-	return "", false
+	return s.Target
 }

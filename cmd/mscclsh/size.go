@@ -53,6 +53,9 @@ func formatSize(n int64) string {
 		return fmt.Sprintf("%d %s", n/scale, units[i])
 	}
 	v := float64(n) / float64(scale)
+	if v >= 1023.5 && i+1 < len(units) {
+		i, v = i+1, v/1024
+	}
 	switch {
 	case v < 10:
 		return fmt.Sprintf("%.2f %s", v, units[i])

@@ -32,7 +32,7 @@ func TestParseSize(t *testing.T) {
 
 func TestFormatSize(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.50 KiB", 896 << 20: "896 MiB", 65532: "64.0 KiB",
+		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.50 KiB", 896 << 20: "896 MiB", 65532: "64.0 KiB", 1<<20 - 1: "1.00 MiB",
 		200<<20 + 1: "200 MiB", math.MaxInt64: "8.00 EiB",
 	} {
 		if got := formatSize(n); got != want {

@@ -30,6 +30,7 @@ var rules = map[string][]string{
 	"machine":           {"ir", "internal/diag"},
 	"runtime":           {"ir", "internal/diag", "machine"},
 	"runtime/cpu":       {"runtime", "ir", "internal/diag", "machine"},
+	"runtime/cuda":      {"runtime", "ir", "internal/diag", "github.com/ebitengine/purego"},
 	"viz":               {"ir", "internal/diag", "github.com/charmbracelet/lipgloss"},
 	"algorithms":        {},
 	"tutorials":         {},

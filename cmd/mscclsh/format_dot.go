@@ -1,0 +1,17 @@
+package main
+
+import (
+	"io"
+
+	"github.com/mscclsh/mscclsh/ir"
+	"github.com/mscclsh/mscclsh/viz"
+)
+
+// dotFormat is a drawing for Graphviz.
+func dotFormat() format {
+	return format{
+		Name: "dot", Title: "a drawing", Exts: []string{".dot", ".gv"}, twoSided: true,
+		Help:  "drawing for Graphviz",
+		write: func(w io.Writer, p *ir.Program, _ *Settings) error { return viz.DOTProgram(w, p) },
+	}
+}
