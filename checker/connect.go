@@ -69,12 +69,19 @@ type connKey struct {
 	channel  int32
 }
 
+// claimed is an end of a connection and a thread block that wanted it in vain.
+type claimed struct {
+	conn, tb int32
+	verb     string
+}
+
 // connector gives connections their numbers and owners.
 type connector struct {
 	m     *model
 	f     *findings
 	ids   map[connKey]int32
-	clash []bool // of a connection: two owners at one end
+	clash []bool           // of a connection: two owners at one end
+	told  map[claimed]bool // ends that were reported as taken
 }
 
 // connect finds the connections, their owners and which send belongs to which
@@ -150,6 +157,15 @@ func (c *connector) claim(tb, id, at int32, verb string, owner *int32) {
 		return
 	}
 	c.clash[id] = true
+	// A thread block that declares an end and uses it claims it more than once.
+	told := claimed{id, tb, verb}
+	if c.told[told] {
+		return
+	}
+	if c.told == nil {
+		c.told = map[claimed]bool{}
+	}
+	c.told[told] = true
 	if !c.f.admit(CodeConnectionOwner) {
 		return
 	}

@@ -25,11 +25,21 @@ func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG, pos diag.Pos) err
 	s.begin("compiling " + d.Name)
 	dumps := newDumps(s.Set.DumpAfter)
 	opt := s.compileOptions()
-	if len(dumps) > 0 {
-		opt.Observe = func(st compiler.Stage) { dumps.take(st) }
-		dumps.take(compiler.Stage{Pass: "trace", Chunks: d})
+	var passes passJudge
+	observe := func(st compiler.Stage) {
+		dumps.take(st)
+		if s.Set.CheckPass {
+			passes.take(ctx, st)
+		}
+	}
+	if len(dumps) > 0 || s.Set.CheckPass {
+		opt.Observe = observe
+		observe(compiler.Stage{Pass: tracePass, Chunks: d})
 	}
 	res, err := compiler.Compile(ctx, d, opt)
+	if err == nil {
+		err = passes.verdict()
+	}
 	if dumpErr := dumps.write(s.Err, s.Set.DumpAfter); dumpErr != nil && err == nil {
 		return dumpErr
 	}
@@ -100,6 +110,7 @@ func (s *Session) compiledPart(res *compiler.Result) *CompiledPart {
 	c.Steps = res.Stats.StepsAfter
 	c.DependenciesFound = res.Stats.DepsBefore
 	c.Dependencies = res.Stats.DepsAfter
+	c.list = res.Notes
 	c.Notes = jsonMessages(res.Notes)
 	if s.Set.TimePass {
 		for _, t := range res.Times {
@@ -120,8 +131,14 @@ func (s *Session) warnOfTarget() {
 		w := *m
 		w.Severity = diag.Warning
 		w.Text = c.Target + " can't load it: " + strings.TrimPrefix(m.Text, "target "+c.Target+": ")
-		c.Notes = append(c.Notes, jsonMessages(diag.List{&w})...)
+		c.note(&w)
 	}
+}
+
+// note adds a note that isn't the compiler's own.
+func (c *CompiledPart) note(m *diag.Message) {
+	c.list = append(slices.Clip(c.list), m) // not into what the compiler still has
+	c.Notes = append(c.Notes, jsonMessages(diag.List{m})...)
 }
 
 // timePasses prints the passes' times for a person.

@@ -13,6 +13,9 @@ import (
 // Check judges without running: a script's program, a program in a file, or all
 // programs in files and folders, as a table.
 func (s *Session) Check(ctx context.Context, args []string) error {
+	if s.Set.Explain != "" {
+		return s.explain(ctx, args)
+	}
 	if isScript(args[0]) || len(args) == 1 && !isFolder(args[0]) {
 		return s.finish(ctx, s.guard(func() error { return s.checkOne(ctx, args[0], args[1:]) }))
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -25,10 +24,13 @@ const (
 	verdictDeadlock = "deadlock"
 	verdictFail     = "fail"
 	verdictRace     = "race"
+	verdictUnfit    = "unfit"   // on the GPU that was named
+	verdictWarning  = "warning" // with --strict
 	verdictPass     = "pass"
 )
 
-var verdictOrder = []string{verdictRefused, verdictInvalid, verdictDeadlock, verdictFail, verdictRace, verdictPass}
+var verdictOrder = []string{verdictRefused, verdictInvalid, verdictDeadlock, verdictFail, verdictRace, verdictUnfit,
+	verdictWarning, verdictPass}
 
 func worse(a, b string) string {
 	if slices.Index(verdictOrder, a) < slices.Index(verdictOrder, b) {
@@ -60,8 +62,10 @@ type FilePart struct {
 	Notes      []jsonMessage `json:"notes"`
 	Messages   []jsonMessage `json:"messages"`
 
+	path     string // as it was called, for places in it
 	oneSided bool
 	list     diag.List // as Messages
+	notes    diag.List // as Notes
 	fault    error     // not the file's: interrupted, or a defect of this tool
 }
 
@@ -119,13 +123,14 @@ func (s *Session) checkAll(ctx context.Context, names, rest []string) error {
 
 func (s *Session) printTable(t *tableReport) error {
 	switch {
-	case s.Set.JSON:
-		enc := json.NewEncoder(s.Out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(t); err != nil {
-			return cannot("writing the report: %w", err)
+	case s.Set.SARIF:
+		var all diag.List
+		for i := range t.Files {
+			all = append(all, located(t.Files[i].messages(), t.Files[i].path)...)
 		}
+		return s.writeSARIF(all)
+	case s.Set.JSON:
+		return s.printJSON(t)
 	case !s.Set.Quiet:
 		if err := t.writeHuman(s.Out, s.outStyle, s.Set.Verbose); err != nil {
 			return cannot("writing the table: %w", err)
@@ -160,7 +165,7 @@ func (s *Session) judgeFiles(ctx context.Context, files []checkedFile) []FilePar
 // settings, which it doesn't change.
 func (s *Session) judgeFile(ctx context.Context, f checkedFile) FilePart {
 	c := &Session{Out: s.Out, Err: s.Err, phase: "checking " + f.path}
-	row := FilePart{File: f.name, Notes: []jsonMessage{}, Messages: []jsonMessage{}}
+	row := FilePart{File: f.name, path: f.path, Notes: []jsonMessage{}, Messages: []jsonMessage{}}
 	row.fault = c.guard(func() error {
 		set := *s.Set
 		c.Set = &set
@@ -193,7 +198,7 @@ func (row *FilePart) fill(ctx context.Context, c *Session, path string) error {
 		return nil
 	}
 	read := readPart(im)
-	row.Runtimes, row.Refusals, row.Notes = read.Runtimes, read.Refusals, read.Notes
+	row.Runtimes, row.Refusals, row.Notes, row.notes = read.Runtimes, read.Refusals, read.Notes, read.list
 	p := im.programs[0]
 	row.Program, row.Ranks, row.Protocol = p.Name, p.Ranks(), p.Protocol.String()
 	row.Collective = p.Coll.String()
@@ -206,9 +211,15 @@ func (row *FilePart) fill(ctx context.Context, c *Session, path string) error {
 		}
 		row.add(p, rep, i == 0)
 	}
+	if c.Set.Strict && len(warnings(row.messages())) > 0 {
+		row.Verdict = worse(row.Verdict, verdictWarning)
+	}
 	row.Messages = jsonMessages(row.list)
 	return nil
 }
+
+// messages are all that is said of the file.
+func (row *FilePart) messages() diag.List { return slices.Concat(row.notes, row.list) }
 
 // refuse is the row of a file that can't be read. A file whose meaning is clear
 // enough to say that it is wrong has the verdict on that.
@@ -242,7 +253,7 @@ func (row *FilePart) add(p *ir.Program, rep *checker.Report, first bool) {
 		row.Result = "n/a"
 	case verdictOf(rep) == verdictFail:
 		row.Result = "wrong"
-	case rep.OK:
+	case rep.OK, verdictOf(rep) == verdictUnfit:
 		row.Result = "right"
 	}
 	least, most := safeWindow(p, rep)
@@ -274,6 +285,8 @@ func verdictOf(rep *checker.Report) string {
 			v = verdictFail
 		case checker.CodeRace:
 			v = verdictRace
+		case checker.CodeFit:
+			v = verdictUnfit
 		}
 		worst = worse(worst, v)
 	}

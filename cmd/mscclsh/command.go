@@ -86,8 +86,10 @@ func (c *command) cobra(s *Session) *cobra.Command {
 	return cc
 }
 
-func (c *command) checkArgs(_ *cobra.Command, args []string) error {
+func (c *command) checkArgs(cmd *cobra.Command, args []string) error {
+	explain := cmd.Flags().Lookup("explain")
 	switch {
+	case len(args) < c.MinArgs && explain != nil && explain.Changed: // about no program
 	case len(args) < c.MinArgs:
 		return badCallHint("missing-argument", "usage: "+c.Usage(), "%s: an argument is missing", c.label())
 	case c.MaxArgs >= 0 && len(args) > c.MaxArgs:
@@ -117,6 +119,9 @@ func (c *command) flagError(err error) error {
 		hint := ""
 		if dashes == "--" {
 			hint = didYouMean(name, c.Flags, "--")
+		}
+		if slices.Contains(onlyOfCheck[:], name) {
+			hint = "it is a flag of mscclsh check"
 		}
 		if hint == "" {
 			hint = "mscclsh " + strings.TrimSpace(c.Name+" --help") + " lists the flags"

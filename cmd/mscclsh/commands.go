@@ -50,7 +50,7 @@ defect of mscclsh), 130 interrupted.`,
 		},
 		{
 			Name:  "check",
-			Args:  "FILE|FOLDER ... [--parameter value ...]",
+			Args:  "FILE|FOLDER ... [--parameter value ...] | --explain CODE",
 			Short: "Check programs without running them: a script's, one in a file, or all in folders",
 			Long: `Prints the verdict: whether every output is right, whether two thread blocks race, and whether the
 program can deadlock with the slots that its connections have, in every size regime of its window.
@@ -59,18 +59,45 @@ Of a folder, or of several files, it prints a table: for each file the collectiv
 (pass, fail, deadlock, race, invalid, or refused if it can't be read), the least number of slots with which
 every size runs, the sizes that are safe with the slots there are, and the runtimes that take the file, with
 a number where one doesn't and the reason below. MSCCL++ plans are judged for one launch; races within it
-and with the next launch are counted beside. -v prints all messages, --json everything.
+and with the next launch are counted beside. -v prints all messages, --json everything, --sarif all findings at
+their places, for editors and continuous integration.
 
-The exit code is 0 only if every program passes.`,
+--gpu NAME asks besides whether all thread blocks of a rank run at once on that GPU; if not, the verdict is
+unfit. --explain CODE says what a class of findings means and what helps, with an example.
+
+The exit code is 0 only if every program passes; with --strict warnings fail too, and are a verdict of a table.`,
 			Examples: []string{
 				"mscclsh check @algorithms/alltoall_two_step.star --nodes 4",
 				"mscclsh check collection/ --json",
+				"mscclsh check --strict --gpu a100 ring.xml",
+				"mscclsh check --sarif collection/ > findings.sarif",
+				"mscclsh check --explain race",
 			},
 			Flags:   checkFlags(),
 			MaxArgs: -1,
 			MinArgs: 1,
 			Script:  true,
 			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Check(ctx, args) },
+		},
+		{
+			Name:  "bench",
+			Args:  "FILE [--parameter value ...]",
+			Short: "Measure a program at many sizes, on GPUs or this CPU, beside NCCL if asked to",
+			Long: `Compiles (or reads) and checks as mscclsh FILE does, then runs at each of --sizes, compares the outputs with
+a direct computation, and prints nccl-tests' columns: the median time of a launch over --iterations repetitions
+(20 if not said), on GPUs of many launches each for small sizes. Sizes that the program isn't safe for are left out.
+
+With --against nccl the same collective of NCCL runs in the same process on the same GPUs, in its default mode
+and with symmetric windows, between the same clocks; ratios above 1 say that the program is faster.`,
+			Examples: []string{
+				"mscclsh bench @algorithms/allreduce_ring.star --ranks 2 --sizes 1KiB..1MiB",
+				"mscclsh bench --backend cuda --devices 0,1 --graph --against nccl --sizes 1KiB..1GiB @algorithms/allreduce_allpairs.star --ranks 2",
+			},
+			Flags:   benchFlagNames(),
+			MaxArgs: -1,
+			MinArgs: 1,
+			Script:  true,
+			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Bench(ctx, args) },
 		},
 		{
 			Name:  "algorithms",
@@ -130,7 +157,7 @@ The exit code is 0 only if every program passes.`,
 			Args:    "[COMMAND]",
 			Short:   "Print the help of a command",
 			MaxArgs: 1,
-			Values:  []string{"check", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
+			Values:  []string{"check", "bench", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
 			Run: func(_ context.Context, s *Session, args []string) error {
 				name := ""
 				if len(args) > 0 {
@@ -152,11 +179,13 @@ func optionalMark(p compiler.PassInfo) string {
 	return " (--disable " + p.Name + " leaves it out)"
 }
 
-// flagNames are all of the tool's flags.
+// flagNames are the tool's flags but those of check or bench alone.
 func flagNames() []string {
 	var names []string
 	for _, f := range flagTable() {
-		names = append(names, f.Name)
+		if !slices.Contains(onlyOfCheck[:], f.Name) && !onlyOfBench(f.Name) {
+			names = append(names, f.Name)
+		}
 	}
 	return names
 }
@@ -164,7 +193,7 @@ func flagNames() []string {
 // checkFlags are those that mean something without emitting or running.
 func checkFlags() []string {
 	var names []string
-	for _, f := range slices.Concat(readFlags(), compileFlags()) {
+	for _, f := range slices.Concat(readFlags(), compileFlags(), judgeFlags()) {
 		names = append(names, f.Name)
 	}
 	return append(names, "target", "in-place", "out-of-place", "json", "quiet", "verbose")

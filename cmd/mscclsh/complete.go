@@ -70,6 +70,9 @@ func completeParams(cmd *cobra.Command, args []string, word string) ([]string, c
 		if isFlag && f.Name == last && f.takesValue() && !strings.HasPrefix(word, "-") {
 			return f.Values, cobra.ShellCompDirectiveNoFileComp
 		}
+		if cmd.Flags().Lookup(f.Name) == nil { // another command's
+			continue
+		}
 		out = append(out, fmt.Sprintf("--%s\t%s", f.Name, f.Help))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

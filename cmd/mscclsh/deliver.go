@@ -15,11 +15,11 @@ import (
 // deliver does with a program, compiled or read, what the call asks for: judges
 // it, writes it, runs it. A program that is wrong is neither written nor run.
 func (s *Session) deliver(ctx context.Context, run bool) error {
-	if err := s.check(ctx); err != nil || s.report.failed() {
+	if err := s.check(ctx); err != nil || s.wrong() {
 		return err
 	}
 	if s.Set.Emit == "plan" && s.program.OneSided == nil {
-		if err := s.export(ctx); err != nil || s.report.failed() {
+		if err := s.export(ctx); err != nil || s.wrong() {
 			return err
 		}
 	}
@@ -44,11 +44,11 @@ func (s *Session) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	part.advise = s.report.Read == nil && !s.Set.Canonical
 	s.report.Check = part
 	s.tellFindings(rep)
 	if c := s.report.Compiled; s.Set.Canonical && rep.OrderDiffers && s.report.Read == nil {
-		c.Notes = append(c.Notes, jsonMessages(diag.List{diag.Warningf(s.from, "order-differs",
-			"--canonical-order: ranks still add in different orders")})...)
+		c.note(diag.Warningf(s.from, "order-differs", "--canonical-order: ranks still add in different orders"))
 	}
 	return nil
 }
@@ -59,9 +59,26 @@ func (s *Session) judge(ctx context.Context, p *ir.Program) (*CheckPart, *checke
 	if err != nil {
 		return nil, nil, err
 	}
+	s.fit(p, rep)
+	for _, m := range rep.Messages {
+		if !m.Pos.IsValid() { // nothing of the script did it: say where the program began
+			m.Pos = s.from
+		}
+	}
 	return &CheckPart{Holds: rep.OK, Regimes: rep.Regimes, MinSlots: rep.MinSlots, SafeRegime: rep.SafeRegime,
 		SafeMaxBytes: rep.SafeMaxBytes, OrderDiffers: rep.OrderDiffers, OneSided: rep.OneSided, Demanded: demanded(p),
-		Races: rep.Races, RacesAcross: rep.RacesAcross, Messages: jsonMessages(rep.Messages)}, rep, nil
+		Races: rep.Races, RacesAcross: rep.RacesAcross, GPU: s.Set.GPU.Name, GPURanks: min(s.Set.RanksPerGPU, p.Ranks()), Messages: jsonMessages(rep.Messages),
+		list: rep.Messages}, rep, nil
+}
+
+// fit adds to the report whether the GPU that was named, if one was, runs all
+// thread blocks. Of a program that contradicts itself nothing more is asked.
+func (s *Session) fit(p *ir.Program, rep *checker.Report) {
+	if s.Set.GPU.Name == "" || rep.Has(checker.CodeProgram) {
+		return
+	}
+	rep.Messages = append(rep.Messages, checker.Fit(p, s.Set.GPU, max(s.Set.RanksPerGPU, 1))...)
+	rep.OK = !rep.Messages.HasErrors()
 }
 
 func (s *Session) tellFindings(rep *checker.Report) {
@@ -107,12 +124,13 @@ func (s *Session) export(ctx context.Context) error {
 	}
 	n := p.Count()
 	part := &ExportedPart{ThreadBlocks: n.TBs, MaxThreadBlocks: n.MaxTBs, Channels: n.Channels, Operations: n.Steps,
-		MinBytes: p.MinBytes, MaxBytes: p.MaxBytes, Notes: jsonMessages(notes)}
+		MinBytes: p.MinBytes, MaxBytes: p.MaxBytes, Notes: jsonMessages(notes), list: notes}
 	s.begin("checking the plan of " + p.Name)
 	check, rep, err := s.judge(ctx, p)
 	if err != nil {
 		return err
 	}
+	check.advise = s.report.Read == nil && !s.Set.Canonical
 	part.Check = check
 	s.report.Exported = part
 	s.tellFindings(rep)

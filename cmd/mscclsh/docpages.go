@@ -23,10 +23,11 @@ func docTable() []docPage {
 		}},
 		{"cli", "commands, flags and exit codes", writeCLIPage},
 		{"passes", "the compiler's passes", writePassesPage},
+		{"findings", "what the checker finds, each with an example", writeFindingsPage},
 	}
 }
 
-func docPages() []string { return []string{"language", "cli", "passes"} }
+func docPages() []string { return []string{"language", "cli", "passes", "findings"} }
 
 // doc prints a page, or the list of pages.
 func (s *Session) doc(args []string) error {

@@ -17,8 +17,19 @@ const (
 	defaultTotal = 512 << 20
 )
 
-// run executes the program on this CPU and reports on it.
+// run executes the program, or measures it, where the settings say.
 func (s *Session) run(ctx context.Context) error {
+	switch {
+	case s.benching:
+		return s.bench(ctx)
+	case s.Set.onCUDA():
+		return s.runCUDA(ctx)
+	}
+	return s.runCPU(ctx)
+}
+
+// runCPU executes the program on this CPU and reports on it.
+func (s *Session) runCPU(ctx context.Context) error {
 	p := s.program
 	s.begin("running " + p.Name)
 	opt := cpu.Options{DType: s.Set.DType, Op: s.Set.Op, Iterations: s.Set.Iterations, Seed: s.Set.Seed,
@@ -41,11 +52,16 @@ func (s *Session) run(ctx context.Context) error {
 			return badCall("output", "writing the outputs: %v", err)
 		}
 	}
-	if rep.Wrong > 0 {
-		s.begin("")
-		writeMessages(s.Err, s.errStyle, mismatches(rep))
-	}
+	s.tellWrong(rep.Mismatches, rep.Wrong)
 	return nil
+}
+
+// tellWrong prints wrong elements, if there are any.
+func (s *Session) tellWrong(list []runtime.Mismatch, wrong int64) {
+	if wrong > 0 {
+		s.begin("")
+		writeMessages(s.Err, s.errStyle, mismatches(list, wrong))
+	}
 }
 
 // inputs are the files of --input, if any, and the size to run on.
@@ -106,12 +122,12 @@ func (s *Session) runPart(p *ir.Program, rep *cpu.Report) *RunPart {
 }
 
 // mismatches are the wrong elements that the report names.
-func mismatches(rep *cpu.Report) diag.List {
+func mismatches(wrong []runtime.Mismatch, count int64) diag.List {
 	var list diag.List
-	for _, m := range rep.Mismatches {
+	for _, m := range wrong {
 		list = append(list, diag.Errorf(diag.Pos{}, "wrong-result", "%s", m))
 	}
-	if more := rep.Wrong - int64(len(rep.Mismatches)); more > 0 && len(list) > 0 {
+	if more := count - int64(len(wrong)); more > 0 && len(list) > 0 {
 		list[len(list)-1].Note(diag.Pos{}, "and %s more", plural(more, "wrong element"))
 	}
 	return list

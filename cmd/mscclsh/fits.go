@@ -12,6 +12,19 @@ func (s *Settings) judgesOnly() error {
 			return badCall("flag-unused", "--%s: check writes and runs nothing", f.name)
 		}
 	}
+	if s.Explain != "" {
+		return badCallHint("flag-unused", "mscclsh check --explain "+s.Explain, "--explain looks at no program")
+	}
+	return nil
+}
+
+// runs refuses flags of check where more is done.
+func (s *Settings) runs() error {
+	for i, given := range [...]bool{s.SARIF, s.Explain != ""} {
+		if given {
+			return badCall("flag-unused", "--%s is for mscclsh check", onlyOfCheck[i])
+		}
+	}
 	return nil
 }
 
@@ -33,6 +46,8 @@ func (s *Settings) fits(f *format) error {
 		flag, use = "dump-after", "for scripts"
 	case s.TimePass:
 		flag, use = "time-passes", "for scripts"
+	case s.CheckPass:
+		flag, use = "check-passes", "for scripts"
 	case s.Program != "":
 		flag, use = "program", "for scripts"
 	}

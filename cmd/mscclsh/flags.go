@@ -31,7 +31,7 @@ func (f *toolFlag) takesValue() bool { return f.Arg != "" }
 
 // flagTable lists the tool's flags in the order of the help.
 func flagTable() []toolFlag {
-	return slices.Concat(emitFlags(), readFlags(), compileFlags(), runFlags(), reportFlags())
+	return slices.Concat(emitFlags(), readFlags(), compileFlags(), judgeFlags(), runFlags(), backendFlags(), reportFlags(), benchFlags())
 }
 
 func emitFlags() []toolFlag {
@@ -95,6 +95,8 @@ func compileFlags() []toolFlag {
 			})},
 		{Name: "time-passes", Help: "print how long each pass took on standard error",
 			set: yes(func(s *Settings, v bool) { s.TimePass = v })},
+		{Name: "check-passes", Help: "judge what every pass made, not only the final program; says which pass is at fault",
+			set: yes(func(s *Settings, v bool) { s.CheckPass = v })},
 		{Name: "max-steps", Arg: "N", Help: "end a script that executes more than N Starlark steps",
 			set: positive("max-steps", math.MaxInt64, func(s *Settings, n int64) { s.MaxSteps = n })},
 	}
@@ -120,7 +122,7 @@ func runFlags() []toolFlag {
 				return err
 			}},
 		{Name: "iterations", Arg: "N", Default: "1", Help: "how many times to run; the report gives the median",
-			set: positive("iterations", math.MaxInt32, func(s *Settings, n int64) { s.Iterations = int(n) })},
+			set: positive("iterations", math.MaxInt32, func(s *Settings, n int64) { s.Iterations, s.Counted = int(n), true })},
 		{Name: "in-place", Help: "insist on a program that is declared in place",
 			set: yes(func(s *Settings, v bool) { s.InPlace = v })},
 		{Name: "out-of-place", Help: "insist on a program that is declared out of place",

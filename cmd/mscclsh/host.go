@@ -46,10 +46,10 @@ func (h *host) check(ctx context.Context, d *ir.ChunkDAG) (bool, error) {
 		return false, err
 	}
 	h.session.checked = &verdict{trace: d, key: compileKey(c.Set), program: c.program, report: c.report}
-	if c.report.failed() {
+	if c.wrong() {
 		h.session.failed = true
 	}
-	return !c.report.failed(), nil
+	return !c.wrong(), nil
 }
 
 // verdict is what came of a Check() in the script.
@@ -63,7 +63,7 @@ type verdict struct {
 // compileKey tells apart settings with which a trace compiles or is judged
 // differently.
 func compileKey(s *Settings) string {
-	return fmt.Sprint(s.target(), s.Slots, s.SlotBytes, s.MinBytes, s.MaxBytes, s.Disable, s.Canonical)
+	return fmt.Sprint(s.target(), s.Slots, s.SlotBytes, s.MinBytes, s.MaxBytes, s.Disable, s.Canonical, s.Strict, s.GPU, s.RanksPerGPU)
 }
 
 // recall takes over what the script's last Check() found if that was about the

@@ -30,6 +30,9 @@ func (r *Report) writeHuman(w io.Writer, st style) {
 	if x := r.Run; x != nil {
 		x.writeHuman(w, st, r.Check == nil || r.Check.Demanded)
 	}
+	if b := r.Bench; b != nil {
+		b.writeHuman(w, st)
+	}
 	if e := r.Emitted; e != nil {
 		part(w, st, "emitted", fmt.Sprintf("%s to %s", e.Form, e.File))
 	}
@@ -132,18 +135,38 @@ func (c *CheckPart) writeHuman(w io.Writer, st style) {
 	if !c.Demanded {
 		right = "nothing is demanded of the outputs"
 	}
+	if c.OneSided && c.Demanded && c.Races > 0 {
+		right = "every output right unless the races fall otherwise"
+	}
 	if c.OneSided {
-		part(w, st, "check", fmt.Sprintf("%s for one launch: %s, no deadlock; %s within it, %d with the next launch",
-			st.good.Render("holds"), right, plural(int64(c.Races), "race"), c.RacesAcross))
+		text := fmt.Sprintf("%s for one launch: %s, no deadlock; %s within it, %d with the next launch",
+			st.good.Render("holds"), right, plural(int64(c.Races), "race"), c.RacesAcross)
+		part(w, st, "check", append([]string{text}, c.remarks(st)...)...)
 		return
 	}
 	text := fmt.Sprintf("%s: %s, no race, no deadlock with %s or more", st.good.Render("holds"), right,
 		plural(int64(c.MinSlots), "slot"))
-	lines := []string{text + " (" + regimesText(c.Regimes) + ")"}
-	if c.OrderDiffers {
-		lines = append(lines, st.dim.Render("ranks add in different orders: their sums may differ in the last bits"))
+	part(w, st, "check", append([]string{text + " (" + regimesText(c.Regimes) + ")"}, c.remarks(st)...)...)
+}
+
+// remarks are what there is to say besides of a program that holds.
+func (c *CheckPart) remarks(st style) []string {
+	var lines []string
+	if c.GPU != "" {
+		who := "a rank"
+		if c.GPURanks > 1 {
+			who = plural(int64(c.GPURanks), "rank")
+		}
+		lines = append(lines, fmt.Sprintf("all thread blocks of %s run at once on %s", who, c.GPU))
 	}
-	part(w, st, "check", lines...)
+	if c.OrderDiffers {
+		text := "ranks add in different orders: their sums may differ in the last bits"
+		if c.advise {
+			text += "; --canonical-order avoids it"
+		}
+		lines = append(lines, st.dim.Render(text))
+	}
+	return lines
 }
 
 // regimesText tells the message sizes that were judged.

@@ -69,6 +69,11 @@ func (s *Session) fits(f *format) error {
 		if err := s.Set.judgesOnly(); err != nil {
 			return err
 		}
+	} else if err := s.Set.runs(); err != nil {
+		return err
+	}
+	if err := s.checkBench(); err != nil {
+		return err
 	}
 	return s.Set.fits(f)
 }
@@ -137,7 +142,7 @@ func (s *Session) take(p *ir.Program, file string) {
 }
 
 func readPart(im *imported) *ReadPart {
-	r := &ReadPart{Format: im.format.Name, Rules: im.rules, Notes: jsonMessages(im.notes)}
+	r := &ReadPart{Format: im.format.Name, Rules: im.rules, Notes: jsonMessages(im.notes), list: im.notes}
 	for _, name := range im.runtimes {
 		taken := true
 		for _, f := range im.refusals {

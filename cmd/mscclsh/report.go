@@ -20,6 +20,7 @@ type Report struct {
 	Check    *CheckPart    `json:"check,omitempty"`
 	Exported *ExportedPart `json:"exported,omitempty"`
 	Run      *RunPart      `json:"run,omitempty"`
+	Bench    *BenchPart    `json:"bench,omitempty"`
 	Emitted  *EmittedPart  `json:"emitted,omitempty"`
 	More     []Report      `json:"more,omitempty"` // on a file's other mode, or further programs of a Python script
 }
@@ -31,6 +32,8 @@ type ReadPart struct {
 	Runtimes []string      `json:"runtimes,omitempty"`
 	Refusals []RefusalPart `json:"refusals,omitempty"`
 	Notes    []jsonMessage `json:"notes"`
+
+	list diag.List // as Notes
 }
 
 // RefusalPart says why a runtime would not take a file.
@@ -51,6 +54,8 @@ type ExportedPart struct {
 	MaxBytes        int64         `json:"max_bytes"` // 0 is no limit
 	Check           *CheckPart    `json:"check"`
 	Notes           []jsonMessage `json:"notes"`
+
+	list diag.List // as Notes
 }
 
 // ProgramPart says which program it is.
@@ -86,6 +91,8 @@ type CompiledPart struct {
 	MaxBytes          int64         `json:"max_bytes"` // 0 is no limit
 	Notes             []jsonMessage `json:"notes"`
 	Passes            []PassPart    `json:"passes,omitempty"` // with --time-passes
+
+	list diag.List // as Notes
 }
 
 // PassPart is how long one pass took.
@@ -103,10 +110,15 @@ type CheckPart struct {
 	SafeMaxBytes int64         `json:"safe_max_bytes"` // largest size that is safe; 0 is the whole window, -1 none of it
 	OrderDiffers bool          `json:"order_differs"`
 	OneSided     bool          `json:"one_sided"`
-	Demanded     bool          `json:"demanded"`     // false: the collective demands nothing of the outputs
-	Races        int           `json:"races"`        // of a one-sided program, which is judged for one launch: within it,
-	RacesAcross  int           `json:"races_across"` // and with the next
+	Demanded     bool          `json:"demanded"`      // false: the collective demands nothing of the outputs
+	Races        int           `json:"races"`         // of a one-sided program, which is judged for one launch: within it,
+	RacesAcross  int           `json:"races_across"`  // and with the next
+	GPU          string        `json:"gpu,omitempty"` // that its thread blocks were to fit, with --gpu
+	GPURanks     int32         `json:"ranks_per_gpu,omitempty"`
 	Messages     []jsonMessage `json:"messages"`
+
+	list   diag.List // as Messages
+	advise bool      // --canonical-order would be of use
 }
 
 // RunPart is what running it gave. Bandwidths are in GB/s, 10^9 bytes a second.
@@ -130,6 +142,7 @@ type RunPart struct {
 	MaxError   float64            `json:"max_error"`
 	MaxBound   float64            `json:"max_error_allowed"`
 	Mismatches []runtime.Mismatch `json:"mismatches"`
+	Devices    []string           `json:"devices,omitempty"` // GPUs that it ran on; absent on the CPU
 }
 
 // EmittedPart says what was written where.

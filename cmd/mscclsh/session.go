@@ -30,6 +30,7 @@ type Session struct {
 	program   *ir.Program // the last one compiled or read
 	from      diag.Pos    // where it began, invalid if it was read
 	judgeOnly bool        // nothing is emitted or run
+	benching  bool        // the program is measured at many sizes
 	input     string      // the file that the call is about
 	checked   *verdict    // of the script's last Check(), nil without one
 	failed    bool        // a Check() of the script failed
@@ -90,6 +91,8 @@ func (s *Session) finish(ctx context.Context, err error) error {
 	case err != nil:
 	case s.report.failed():
 		err = errReported
+	case s.wrong():
+		err = s.tellStrict()
 	case s.failed:
 		err = &codedError{exitWrong, diag.Errorf(diag.Pos{}, "check", "a Check() of the script failed, on what was traced until then")}
 	}
@@ -100,6 +103,14 @@ func (s *Session) finish(ctx context.Context, err error) error {
 		writeMessages(s.Err, s.errStyle, list)
 	}
 	switch {
+	case s.Set.SARIF:
+		if werr := s.reportSARIF(err); werr != nil && err == nil {
+			err = werr
+		}
+	case s.Set.CSV && s.report.Bench != nil:
+		if werr := s.report.writeCSV(s.Out); werr != nil && err == nil {
+			err = werr
+		}
 	case s.Set.JSON:
 		if werr := s.report.writeJSON(s.Out); werr != nil && err == nil {
 			err = cannot("writing the report: %w", werr)
@@ -107,7 +118,7 @@ func (s *Session) finish(ctx context.Context, err error) error {
 	case s.Set.Quiet, s.report.Program == nil, exitCode(err) > exitWrong:
 	case s.emitsToOut():
 		// Standard output is the program's; a person hears of a run alone.
-		if s.report.Run != nil || s.report.failed() {
+		if s.report.Run != nil || s.wrong() {
 			s.report.writeHuman(s.Err, s.errStyle)
 		}
 	default:
@@ -132,7 +143,7 @@ func interrupted(err error, phase string) error {
 
 // failed reports whether a part of the report says that the program is wrong.
 func (r *Report) failed() bool {
-	return r.Check != nil && !r.Check.Holds || r.Run != nil && r.Run.Wrong > 0 ||
+	return r.Check != nil && !r.Check.Holds || r.Run != nil && r.Run.Wrong > 0 || r.Bench != nil && !r.Bench.Verified ||
 		r.Exported != nil && !r.Exported.Check.Holds || slices.ContainsFunc(r.More, func(m Report) bool { return m.failed() })
 }
 

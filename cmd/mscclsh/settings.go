@@ -2,7 +2,9 @@ package main
 
 import (
 	"strings"
+	"time"
 
+	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/mscclxml"
 	"github.com/mscclsh/mscclsh/runtime"
@@ -23,6 +25,7 @@ type Settings struct {
 	Disable   []string // passes to leave out
 	DumpAfter []string // passes (or "trace") whose result is dumped
 	TimePass  bool
+	CheckPass bool
 	Canonical bool   // all ranks add in the order of the ranks
 	Program   string // which program of the script
 	MaxSteps  int64  // Starlark steps; 0 is the loader's limit
@@ -32,6 +35,7 @@ type Settings struct {
 	DType      runtime.DType
 	Op         runtime.ReduceOp
 	Iterations int
+	Counted    bool // Iterations was asked for
 	InPlace    bool // the program must be in place
 	OutOfPlace bool
 	Seed       uint64
@@ -39,9 +43,28 @@ type Settings struct {
 	Input      string
 	Output     string
 
+	Backend  string  // backendCUDA, or the CPU
+	Devices  []int32 // GPUs; nil is all there are
+	Threads  int32   // of a thread block on a GPU; 0 is the library's choice
+	Watchdog time.Duration
+
+	Sizes     []int64 // of bench; nil is benchSizes
+	Warmup    int     // repetitions of bench; 0 is benchWarmup
+	Launches  int     // of a repetition; 0 goes by the size
+	Graph     bool
+	Against   string // againstNCCL or nobody
+	CSV       bool
+	BenchFlag string // one that only bench has and that was given
+
 	Quiet   bool
 	JSON    bool
 	Verbose bool // a table with all messages
+
+	Strict      bool           // warnings fail too
+	GPU         checker.Device // that thread blocks must fit; no name: none
+	RanksPerGPU int32          // 0 is not said
+	SARIF       bool
+	Explain     string // a code, or explainAll; "" for none
 }
 
 // The kinds of generated input.
@@ -72,6 +95,12 @@ func (s *Settings) validate() error {
 	case s.MinBytes > 0 && s.MaxBytes > 0 && s.MinBytes > s.MaxBytes:
 		return contradiction("min-bytes", "max-bytes", "no size lies between "+
 			formatSize(s.MinBytes)+" and "+formatSize(s.MaxBytes))
+	}
+	if err := s.checkBackend(); err != nil {
+		return err
+	}
+	if err := s.validateJudging(); err != nil {
+		return err
 	}
 	if s.Emit == "" && s.File != "" && s.File != "-" {
 		form := formatOfName(s.File)

@@ -193,7 +193,11 @@ func writeCells(b *strings.Builder, columns []column, width []int, cells []strin
 // everything.
 func (row *FilePart) writeMessages(b *strings.Builder, st style, verbose bool) {
 	const indent = "    "
-	for _, m := range row.list {
+	list := row.list
+	if row.Verdict == verdictWarning { // which may stand among the notes
+		list = row.messages()
+	}
+	for _, m := range list {
 		switch {
 		case verbose:
 			var text strings.Builder
@@ -201,7 +205,7 @@ func (row *FilePart) writeMessages(b *strings.Builder, st style, verbose bool) {
 			for _, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
 				b.WriteString(indent + line + "\n")
 			}
-		case m.Severity == diag.Error:
+		case m.Severity == diag.Error, m.Severity == diag.Warning && row.Verdict == verdictWarning:
 			b.WriteString(indent + st.dim.Render(cutRight(oneLine(m.Text), tableWidth-len(indent))) + "\n")
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -154,7 +155,8 @@ func place(p diag.Pos) (location, bool) {
 	if p.File == "" {
 		return location{}, false
 	}
-	l := location{Physical: physical{Artifact: artifact{filepath.ToSlash(p.File)}}}
+	// A URI: blanks and percent signs are escaped, slashes are not.
+	l := location{Physical: physical{Artifact: artifact{(&url.URL{Path: filepath.ToSlash(p.File)}).EscapedPath()}}}
 	if p.Line > 0 {
 		l.Physical.Region = &region{p.Line, p.Col}
 	}

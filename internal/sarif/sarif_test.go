@@ -10,7 +10,7 @@ import (
 // One finding with everything, one without a place and of an unknown rule: the
 // text below was written by hand after the standard's section 3.
 func TestWrite(t *testing.T) {
-	race := diag.Errorf(diag.Pos{File: "ring.star", Line: 4, Col: 7}, "race", "two steps <touch> one place").
+	race := diag.Errorf(diag.Pos{File: "my ring 50%.star", Line: 4, Col: 7}, "race", "two steps <touch> one place").
 		Note(diag.Pos{File: "ring.star", Line: 9, Col: 2}, "the other is here").
 		Note(diag.Pos{}, "rank 1 tb 0 step 3").Suggest("let one wait")
 	odd := diag.Warningf(diag.Pos{}, "odd", "no place")
@@ -74,7 +74,7 @@ func TestWrite(t *testing.T) {
             {
               "physicalLocation": {
                 "artifactLocation": {
-                  "uri": "ring.star"
+                  "uri": "my%20ring%2050%25.star"
                 },
                 "region": {
                   "startLine": 4,
