@@ -214,7 +214,11 @@ func writeTemp(name string, d DType, parts [][]byte, shape []int64) (temp string
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		return "", fmt.Errorf("creating a temporary file: %w", err)
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err // without the temporary name
+		}
+		return "", fmt.Errorf("creating it: %w", err)
 	}
 	defer func() {
 		if cerr := f.Close(); err == nil && cerr != nil {

@@ -7,7 +7,7 @@ import (
 
 // DefaultMaxMemory is the live memory, in bytes, at which a script is stopped
 // when Options sets no limit.
-const DefaultMaxMemory = 8 << 30
+const DefaultMaxMemory = 3 << 30
 
 // memoryInterval is how often the memory is looked at. A script that doubles a
 // list gets about this much further, so the limit is a fuse and no quota.

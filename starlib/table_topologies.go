@@ -209,6 +209,9 @@ func (c *call) ranksWhere(f func(rank int) bool) starlark.Value {
 
 func newDistributed(c *call, name string) (starlark.Value, error) {
 	local, copies, bw := c.v[0].(*topology).t, c.v.int32(1, 0), c.v.number(2, 0)
+	if local.Ranks > maxMatrixRanks {
+		return nil, c.sig.errorf("bad-argument", "local: got %d ranks, want at most %d", local.Ranks, maxMatrixRanks)
+	}
 	if copies < 1 || int64(copies)*int64(local.Ranks) > maxMatrixRanks {
 		return nil, c.sig.errorf("bad-argument", "num_copies: got %d, want 1 to %d", copies, maxMatrixRanks/local.Ranks)
 	}

@@ -135,6 +135,9 @@ func inFolder(folder string, relative bool) ([]checkedFile, error) {
 			}
 			return nil
 		}
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return nil // pipes and devices have no end; links to files are followed
+		}
 		if f := formatOfName(path); f == nil || f.read == nil || f.Name == "text" && !beginsAsText(path) {
 			return nil
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // maxInput is the longest file that is read, in bytes.
-const maxInput = 1 << 30
+const maxInput = 512 << 20
 
 // readInput reads a file. Opening and reading can block for ever on what is no
 // regular file, so Ctrl-C ends the waiting, not the reading.

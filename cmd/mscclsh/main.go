@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 )
@@ -14,14 +15,27 @@ import (
 // version is set by the Makefile.
 var version = "development"
 
+// patience is how long an interrupted command may take to say where it was.
+const patience = 5 * time.Second
+
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the command without the end of the process.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second Ctrl-C ends the process at once, whatever it is doing.
-	context.AfterFunc(ctx, stop)
+	// A second Ctrl-C ends the process at once, whatever it is doing; so does time,
+	// where something can't be interrupted.
+	finished := make(chan struct{})
+	defer close(finished)
+	context.AfterFunc(ctx, func() {
+		stop()
+		select {
+		case <-finished:
+		case <-time.After(patience):
+			os.Exit(exitInterrupted)
+		}
+	})
 
 	s := NewSession(os.Stdout, os.Stderr)
 	defer s.Close()

@@ -127,9 +127,6 @@ func (b *build) resolve(rank ir.Rank, t int32, blocks []block, ids map[int32]int
 			c.errorf(w.at, CodeValue, "waits for step %d of thread block %d, want a step", w.deps, w.id)
 			return ir.Dep{}, false
 		}
-		if u == t && w.deps < w.step {
-			return ir.Dep{}, false // program order has it
-		}
 	}
 	s := blocks[u].firstPost(max(w.deps, 0))
 	switch {
@@ -140,7 +137,7 @@ func (b *build) resolve(rank ir.Rank, t int32, blocks []block, ids map[int32]int
 	case u == t && s >= w.step:
 		c.errorf(w.at, CodeHang, "waits for step %d of its own thread block, which comes no earlier: it never ends", w.deps)
 		return ir.Dep{}, false
-	case u == t:
+	case u == t: // posted before it is waited for
 		return ir.Dep{}, false
 	}
 	return ir.Dep{TB: u, Step: s}, true

@@ -139,7 +139,7 @@ func TestPlainReadingIsTolerant(t *testing.T) {
 		"no outofplace":           strings.ReplaceAll(plain, ` outofplace="0"`, ""),
 		"no ngpus":                strings.ReplaceAll(plain, ` ngpus="2"`, ""),
 		"sparse ids":              strings.ReplaceAll(plain, `<tb id="0"`, `<tb id="17"`),
-		"a wait for oneself":      strings.Join(steps0[:3], "") + strings.Replace(steps0[3], `depid="-1" deps="-1"`, `depid="0" deps="0"`, 1) + strings.Join(steps0[4:], ""),
+		"a wait for oneself":      strings.Join(steps0[:2], "") + strings.Replace(steps0[2], `hasdep="0"`, `hasdep="1"`, 1) + strings.Replace(steps0[3], `depid="-1" deps="-1"`, `depid="0" deps="0"`, 1) + strings.Join(steps0[4:], ""),
 	} {
 		if name == "a wait for oneself" {
 			file = algoOf(two, file)
@@ -268,3 +268,16 @@ func TestReadFails(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// A step that waits for an earlier one of its own thread block waits for a flag;
+// if nothing from there on posts before it, it never comes, on any runtime.
+func TestWaitForOneselfNeedsAPost(t *testing.T) {
+	steps0 := strings.SplitAfter(exchange, "\n")
+	file := algoOf(two, strings.Join(steps0[:3], "")+strings.Replace(steps0[3], `depid="-1" deps="-1"`, `depid="0" deps="0"`, 1)+strings.Join(steps0[4:], ""))
+	for _, r := range []mscclxml.Reading{mscclxml.Plain, mscclxml.MSCCL, mscclxml.Executor} {
+		_, err := mscclxml.Read(strings.NewReader(file), mscclxml.ReadOptions{File: "f.xml", Runtime: r})
+		if err == nil || !strings.Contains(err.Error(), "it never ends") {
+			t.Errorf("%v: got %v, want a refusal", r, err)
+		}
+	}
+}
