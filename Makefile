@@ -8,12 +8,13 @@ BUILD    := -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 N        ?= 100000
+MUTANTS  ?= 1000
 
 # What a script run by make may assume about the tree: paths relative to it.
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random bench docs cover clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth bench bench-gpu docs cover clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -51,8 +52,20 @@ fuzz: setup-build ## run every fuzz target for FUZZTIME each (10s)
 random: setup-build ## compile, check and run N random programs (100000)
 	@scripts/random.sh $(N)
 
+explorer: setup-build ## compare the checker with all interleavings of N random programs (100000)
+	@scripts/proof.sh '^Test(RandomPrograms|Reduction|Oracles)$$' MSCCLSH_PROGRAMS=$(N)
+
+mutants: setup-build ## compare the checker with two judges on up to MUTANTS mutants a program (1000)
+	@scripts/proof.sh '^TestMutants$$' MSCCLSH_MUTANTS=$(MUTANTS)
+
+teeth: setup-build ## make mistakes in the checker, which explorer and mutants must find
+	@scripts/proof.sh '^TestTeeth$$' MSCCLSH_TEETH=1
+
 bench: build ## measure the command and the packages; see docs/benchmarks.md
 	@scripts/bench.sh $(BIN)
+
+bench-gpu: build cuda ## run the library on this machine's GPUs, then measure it beside NCCL; see docs/benchmarks-gpu.md
+	@scripts/bench-gpu.sh all
 
 docs: build ## regenerate the generated pages of docs/
 	@scripts/docs.sh $(BIN)

@@ -2,20 +2,11 @@ package checker
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
-)
-
-var (
-	randomPrograms = flag.Int("programs", 1500, "random programs to compare with the naive judge")
-	firstSeed      = flag.Uint64("seed", 0, "seed of the first of them")
 )
 
 const (
@@ -175,166 +166,6 @@ func (g *randomizer) damage() {
 		i := g.IntN(len(s) - 1)
 		s[i], s[i+1] = s[i+1], s[i]
 		s[i].Post, s[i+1].Post = s[i+1].Post, s[i].Post
-	}
-}
-
-// expectOf makes what one run computes the collective's demand, where it is sums
-// of inputs alone; now and then one term is dropped or an output left free.
-func expectOf(p *ir.Program, end *state, rng *rand.Rand) {
-	n := newNaive(p, 1, 1)
-	for r := range p.GPUs {
-		for i := range int32(randomChunks) {
-			v := end.memory[n.cell(r, ir.Output, i)]
-			if strings.Contains(v, "?") || rng.IntN(4) == 0 {
-				continue
-			}
-			var list []ir.Contribution
-			for _, term := range strings.Split(v, "+") {
-				var c ir.Contribution
-				fmt.Sscanf(term, "%d.%d", &c.Rank, &c.Index)
-				list = append(list, c)
-			}
-			if len(list) > 1 && rng.IntN(20) == 0 {
-				list = list[1:]
-			}
-			p.Coll.Custom.Expect[r][i] = list
-		}
-	}
-}
-
-// naiveRegimes lists every K of the window, by trying every size.
-func naiveRegimes(p *ir.Program) []int32 {
-	most := p.MaxBytes
-	if most == 0 {
-		most = 100
-	}
-	var out []int32
-	for size := max(p.MinBytes, 1); size <= most; size++ {
-		chunk := (size + randomChunks - 1) / randomChunks
-		if k := int32(max(1, min(71, p.Transport.SlotBytes/chunk))); !slices.Contains(out, k) {
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
-// TestAgainstTryingEverything compares verdicts with those of the naive judge.
-func TestAgainstTryingEverything(t *testing.T) {
-	programs := *randomPrograms
-	if testing.Short() {
-		programs = min(programs, 300)
-	}
-	tally := map[string]int{}
-	for seed := *firstSeed; seed < *firstSeed+uint64(programs); seed++ {
-		p := randomProgram(seed)
-		compare(t, seed, p, tally)
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-	t.Log(tally)
-	for _, class := range []string{"structure", "deadlock by slots", "deadlock by order", "right", "wrong", "race", "dead race only"} {
-		if tally[class] == 0 {
-			t.Errorf("no program of class %q: the test doesn't cover it", class)
-		}
-	}
-}
-
-func compare(t *testing.T, seed uint64, p *ir.Program, tally map[string]int) {
-	const unlimited = 1000
-	if check(t, p).MinSlots == 0 {
-		if rep := check(t, p); rep.Has(CodeDeadlock) {
-			tally["deadlock by order"]++
-			if newNaive(p, 1, unlimited).runs() {
-				t.Errorf("it runs, but: %v", rep.Messages)
-			}
-		} else {
-			tally["structure"]++
-		}
-		return
-	}
-	ends, stuck, complete := newNaive(p, 1, unlimited).explore(4000)
-	if stuck > 0 {
-		t.Error("a schedule gets stuck even with unlimited slots")
-		return
-	}
-	if !complete {
-		tally["too many states"]++
-		return
-	}
-	keys := sortedKeys(ends)
-	expectOf(p, ends[keys[int(seed)%len(keys)]], rand.New(rand.NewPCG(seed, 2)))
-	rep := check(t, p)
-	compareSlots(t, p, rep, tally)
-
-	errorsIn := func(code string) bool {
-		return slices.ContainsFunc(rep.Messages, func(m *diag.Message) bool {
-			return m.Code == code && m.Severity == diag.Error
-		})
-	}
-	n := newNaive(p, 1, unlimited)
-	if got, want := rep.Has(CodeRace), n.races(); got != want {
-		t.Errorf("races: got %v, want %v\n%v", got, want, rep.Messages)
-	}
-	wrong := 0
-	for _, end := range ends {
-		if !n.right(end) {
-			wrong++
-		}
-	}
-	switch reported := errorsIn(CodeWrongResult) || errorsIn(CodeInputClobbered); {
-	case errorsIn(CodeRace):
-		tally["race"]++
-	case reported:
-		tally["wrong"]++
-		if wrong != len(ends) {
-			t.Errorf("%d of %d orders are right, but: %v", len(ends)-wrong, len(ends), rep.Messages)
-		}
-	default:
-		tally["right"]++
-		if rep.Has(CodeRace) {
-			tally["dead race only"]++
-		}
-		if wrong > 0 {
-			t.Errorf("accepted, but %d of %d orders are wrong: %v", wrong, len(ends), rep.Messages)
-		}
-	}
-}
-
-// compareSlots tries every regime and depth.
-func compareSlots(t *testing.T, p *ir.Program, rep *Report, tally map[string]int) {
-	regimes := naiveRegimes(p)
-	for _, k := range rep.Regimes {
-		if !slices.Contains(regimes, k) {
-			t.Errorf("regime %d doesn't occur, only %v do", k, regimes)
-		}
-	}
-	safe := func(k int32, slots int) bool { return newNaive(p, k, slots).runs() }
-	all := true
-	for _, k := range regimes {
-		ok := safe(k, int(p.Transport.Slots))
-		all = all && ok
-		if ok && !safe(k+1, int(p.Transport.Slots)) {
-			t.Errorf("%d chunks a message run, %d don't", k, k+1)
-		}
-	}
-	if all == rep.Has(CodeDeadlock) {
-		t.Errorf("it runs in all regimes: %v, but: %v", all, rep.Messages)
-	}
-	if !all {
-		tally["deadlock by slots"]++
-	}
-	least := 1
-	for slices.ContainsFunc(regimes, func(k int32) bool { return !safe(k, least) }) {
-		least++
-	}
-	if int(rep.MinSlots) != least {
-		t.Errorf("MinSlots: got %d, want %d", rep.MinSlots, least)
-	}
-	// One schedule decides: with these slots no other ends differently.
-	_, stuck, complete := newNaive(p, regimes[0], int(p.Transport.Slots)).explore(500)
-	if complete && (stuck > 0) == safe(regimes[0], int(p.Transport.Slots)) {
-		t.Errorf("schedules differ in whether they end")
 	}
 }
 

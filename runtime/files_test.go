@@ -147,7 +147,7 @@ func TestWriteOutputsLeavesNothingBehind(t *testing.T) {
 		{"a.npy", BF16, [][]byte{{1, 2}}, "a.npy: .npy has no type for bf16: use a raw file"},
 		{"b.bin", FP16, [][]byte{{1, 2}, nil},
 			"b.bin: outputs of rank 0 (2 bytes) and rank 1 (0 bytes) differ in size and can't share a file\n    put {rank} into the name to write one file a rank"},
-		{"{rank}/c.bin", FP16, [][]byte{{1, 2}, {3, 4}}, "1/c.bin: creating a temporary file: "},
+		{"{rank}/c.bin", FP16, [][]byte{{1, 2}, {3, 4}}, "1/c.bin: creating it: "},
 	} {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "0"), 0o700); err != nil {

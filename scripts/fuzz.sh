@@ -7,6 +7,6 @@ grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' . | sort | while read -r file;
 	pkg=$(dirname "$file")
 	sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file" | while read -r target; do
 		echo "fuzz: $pkg $target for $time"
-		scripts/go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$pkg" </dev/null
+		scripts/go test -run '^$' -fuzzminimizetime 1x -fuzz "^$target\$" -fuzztime "$time" "$pkg" </dev/null
 	done
 done

@@ -66,3 +66,13 @@ if ! has gcc && ! has cc; then
 		echo "setup: no C compiler: the race detector is skipped" >&2
 	fi
 fi
+
+# The GPU kernel's build for this CPU, through which the GPU backend is tested.
+if ! has g++ && can_install; then
+	install g++
+fi
+if has g++ && has make; then
+	make --silent --no-print-directory -j "$(nproc)" -C "$root/runtime/cuda/lib" host >&2
+else
+	echo "setup: no C++ compiler: the tests of the GPU backend are skipped" >&2
+fi

@@ -41,7 +41,7 @@ var rules = map[string][]string{
 	"internal/proof":    {},
 	"internal/sarif":    {"internal/diag"},
 	"cmd/mscclsh": {"internal/diag", "internal/sarif", "ir", "ir/mscclxml", "ir/plan", "starlib", "starlib/pyfront", "compiler", "checker", "machine", "runtime",
-		"runtime/cpu", "viz", "algorithms", "github.com/charmbracelet/lipgloss", "github.com/mattn/go-isatty",
+		"runtime/cpu", "runtime/cuda", "viz", "algorithms", "github.com/charmbracelet/lipgloss", "github.com/mattn/go-isatty",
 		"github.com/spf13/cobra", "github.com/spf13/pflag"},
 }
 
@@ -109,7 +109,7 @@ func TestImports(t *testing.T) {
 // the checker must stay usable without a terminal, a runtime or one another.
 func TestReach(t *testing.T) {
 	packages := list(t)
-	for _, name := range []string{"trace", "compiler", "checker", "viz", "runtime", "runtime/cpu", "starlib"} {
+	for _, name := range []string{"trace", "compiler", "checker", "viz", "runtime", "runtime/cpu", "runtime/cuda", "starlib"} {
 		p := packages[module+name]
 		if p == nil {
 			t.Errorf("package %s is not there", name)

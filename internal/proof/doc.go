@@ -12,6 +12,8 @@
 //   - Mutants are programs of the library and real files with a single edit (draft,
 //     mutate, sources, mutants). Random programs are made of whole transfers or
 //     compiled ones, damaged or not (raw, random).
+//   - The tests are tested in turn: verdicts made by hand (oracles), and a list of
+//     mistakes in the checker with each of which they must fail (teeth).
 //
 // All of it is tests, apart from this file: nothing imports the package, and with
 // the checker it shares ir alone. Settings from the environment, all of them
@@ -19,5 +21,6 @@
 //
 //	MSCCLSH_PROGRAMS  random programs to compare (3000)
 //	MSCCLSH_SEED      the first one's seed, to have a failure again alone (1)
+//	MSCCLSH_TEETH     1 to see these tests fail on mistakes made in the checker (0)
 //	MSCCLSH_MUTANTS   most mutants of one program, 0 for all (8)
 package proof

@@ -11,7 +11,11 @@ type exploration struct {
 	verdict
 	complete bool // every interleaving that matters was tried
 	differs  bool // interleavings end with different memories
+	sampled  bool // more positions with real slots than were visited: one schedule decided
 	moves    int  // of the program, 0 if its structure is wrong
+	// safeRegime is the least number of chunks in a message with which the program
+	// runs with its own slots, 0 if there is none.
+	safeRegime int32
 }
 
 // effort bounds an exploration.
@@ -73,14 +77,49 @@ func (e *exploration) slots(p *ir.Program, positions int) error {
 			e.minSlots++
 		}
 		runs := m.runs(p.Transport.Slots)
-		if !runs {
+		switch {
+		case !runs:
 			e.errors |= deadlock
+			if e.safeRegime > 0 {
+				return oracleError("%d chunks in a message run, %d don't", e.safeRegime, k)
+			}
+		case e.safeRegime == 0:
+			e.safeRegime = k
 		}
-		if stuck, complete := stuckSomewhere(m, p.Transport.Slots, positions); complete && stuck == runs {
+		stuck, complete := stuckSomewhere(m, p.Transport.Slots, positions)
+		e.sampled = e.sampled || !complete
+		if complete && stuck == runs || stuck && runs {
 			return oracleError("with %d slots one schedule ends: %v, another gets stuck: %v", p.Transport.Slots, runs, stuck)
 		}
 	}
 	return nil
+}
+
+// safeMaxBytes is the largest size of the window at which the program runs, by
+// trying them all: 0 if it runs at every one, -1 if at none.
+func safeMaxBytes(p *ir.Program) int64 {
+	n := max(p.Coll.NumChunks(), 1)
+	most := p.MaxBytes
+	if most == 0 {
+		most = 2 * p.Transport.SlotBytes * int64(n) // beyond, nothing changes
+	}
+	runs := map[int32]bool{}
+	safe, all := int64(-1), true
+	for size := min(max(p.MinBytes, 1), most); size <= most; size++ {
+		k := p.Transport.Regime(size, n)
+		if _, known := runs[k]; !known {
+			runs[k] = newMachine(p, k).runs(p.Transport.Slots)
+		}
+		if runs[k] {
+			safe = size
+		} else {
+			all = false
+		}
+	}
+	if all {
+		return 0
+	}
+	return safe
 }
 
 // torn is a run with torn values, and the moves that each move races with.
@@ -145,7 +184,11 @@ func (t *torn) run(order []event) {
 	mail := make([][]bool, t.m.conns)
 	done := map[event]bool{}
 	for _, e := range order {
+		done[e] = true
 		mv := t.m.at(e)
+		if mv.itself {
+			continue // changes nothing, unless a write comes meanwhile
+		}
 		for i := range mv.n {
 			value := false
 			if mv.in != none {
@@ -164,7 +207,6 @@ func (t *torn) run(order []event) {
 				t.mem[mv.dst+i] = value || t.writeRaces(e, mv.dst+i, done)
 			}
 		}
-		done[e] = true
 	}
 }
 
@@ -173,11 +215,12 @@ func (t *torn) readRaces(e event, cell int32) bool {
 	return slices.ContainsFunc(t.rival[e], func(f event) bool { return t.m.at(f).writes(cell) })
 }
 
-// writeRaces reports whether a rival has written already what e writes. Of a copy
-// onto itself and a write either may come to undo the other.
+// writeRaces reports whether a rival has written already what e writes. A copy onto
+// itself may undo a write whether it begins or ends before it: all who read what e
+// wrote are in no order with the copy either.
 func (t *torn) writeRaces(e event, cell int32, done map[event]bool) bool {
 	return slices.ContainsFunc(t.rival[e], func(f event) bool {
 		mv := t.m.at(f)
-		return done[f] && (mv.writes(cell) || mv.itself && mv.covers(cell))
+		return done[f] && mv.writes(cell) || mv.itself && mv.covers(cell)
 	})
 }

@@ -63,12 +63,11 @@ type touch struct {
 	itself bool // a copy onto itself: no write, but it may undo one
 }
 
-// racing says which accesses race: reads that do, by node and location, and for
-// writes the other writes.
+// racing says which accesses race so that what they read or store may be torn, by
+// node and location.
 type racing struct {
-	any    bool
-	reads  map[touchAt]bool
-	writes map[touchAt][]int32
+	any           bool
+	reads, writes map[touchAt]bool
 }
 
 type touchAt struct {
@@ -97,26 +96,36 @@ func racingNodes(g *graph) racing {
 			touches[n.dst] = append(touches[n.dst], touch{v, true, false})
 		}
 	}
-	out := racing{reads: map[touchAt]bool{}, writes: map[touchAt][]int32{}}
+	out := racing{reads: map[touchAt]bool{}, writes: map[touchAt]bool{}}
 	for at, list := range touches {
 		for i, b := range list {
 			for _, a := range list[:i] {
 				if !a.write && !b.write || g.nodes[a.node].line == g.nodes[b.node].line || g.comesBefore(a.node, b.node) {
 					continue
 				}
-				out.any = true
-				for _, x := range [2]touch{a, b} {
-					if !x.write {
-						out.reads[touchAt{x.node, at}] = true
-					}
-				}
-				if (a.write || a.itself) && (b.write || b.itself) {
-					out.writes[touchAt{b.node, at}] = append(out.writes[touchAt{b.node, at}], a.node)
-				}
+				out.note(at, a, b)
 			}
 		}
 	}
 	return out
+}
+
+// note adds a pair that races, a first in the graph's order. A read is torn, and
+// of two writes the later; a copy onto itself tears a write whichever comes first.
+func (r *racing) note(at place, a, b touch) {
+	r.any = true
+	switch {
+	case a.itself:
+		r.writes[touchAt{b.node, at}] = true
+	case b.itself:
+		r.writes[touchAt{a.node, at}] = true
+	case a.write && b.write:
+		r.writes[touchAt{b.node, at}] = true
+	case a.write:
+		r.reads[touchAt{b.node, at}] = true
+	default:
+		r.reads[touchAt{a.node, at}] = true
+	}
 }
 
 // symbolic is one run, in the graph's order, on trees of sums.
@@ -208,8 +217,7 @@ func (r *symbolic) run() {
 		}
 		r.passed[v] = out
 		if n.st.Kind.WritesDst() {
-			// Whichever of two racing writes comes last in this order tears.
-			out.torn = out.torn || len(r.races.writes[touchAt{v, n.dst}]) > 0
+			out.torn = out.torn || r.races.writes[touchAt{v, n.dst}]
 			r.now[n.dst] = out
 		}
 	}

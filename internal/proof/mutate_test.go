@@ -83,6 +83,19 @@ var edits = []edit{
 				st.deps = append(st.deps, ir.Dep{TB: int32(o), Step: int32(last)})
 			}
 		}},
+	{name: "wait for a step that doesn't exist",
+		args: func(d *draft, x site) []int32 { return upTo(min(len(d.step(x).deps), 1)) },
+		apply: func(d *draft, x site) {
+			dep := &d.step(x).deps[x.arg]
+			dep.Step = int32(len(d.tbs[x.rank][dep.TB].steps))
+		}},
+	{name: "wait for oneself",
+		args: func(d *draft, x site) []int32 { return onlyIf(len(d.step(x).deps) > 0) },
+		apply: func(d *draft, x site) {
+			st := d.step(x)
+			st.Post = true
+			st.deps = append(st.deps, ir.Dep{TB: int32(x.tb), Step: int32(x.step)})
+		}},
 	{name: "drop a nop",
 		args:  func(d *draft, x site) []int32 { return onlyIf(d.step(x).Kind == ir.Nop) },
 		apply: func(d *draft, x site) { d.remove(x.rank, x.tb, x.step) }},
@@ -155,12 +168,21 @@ var edits = []edit{
 				}
 			}
 		}},
+	{name: "declare the next thread block's connection",
+		args:  func(d *draft, x site) []int32 { return onlyIf(x.step == 0 && len(d.tbs[x.rank]) > 1) },
+		apply: declareNext},
 	{name: "change a step's channel",
 		args: func(d *draft, x site) []int32 {
 			k := d.step(x).Kind
 			return onlyIf(k.Sends() || k.Receives())
 		},
 		apply: func(d *draft, x site) { d.step(x).Chan ^= 1 }},
+	{name: "send to another rank",
+		args:  func(d *draft, x site) []int32 { return onlyIf(d.step(x).Kind.Sends() && len(d.tbs) > 2) },
+		apply: func(d *draft, x site) { d.step(x).SendPeer = nextPeer(d, x, d.step(x).SendPeer) }},
+	{name: "receive from another rank",
+		args:  func(d *draft, x site) []int32 { return onlyIf(d.step(x).Kind.Receives() && len(d.tbs) > 2) },
+		apply: func(d *draft, x site) { d.step(x).RecvPeer = nextPeer(d, x, d.step(x).RecvPeer) }},
 	{name: "change the kind",
 		args: func(d *draft, x site) []int32 {
 			var out []int32
@@ -194,6 +216,27 @@ var alike = map[ir.StepKind][]ir.StepKind{
 	ir.RecvReduceCopySend: {ir.RecvCopySend, ir.RecvReduceSend},
 	ir.Copy:               {ir.Reduce},
 	ir.Reduce:             {ir.Copy},
+}
+
+// declareNext lets a thread block declare what the one after it sends on first,
+// without using it.
+func declareNext(d *draft, x site) {
+	tbs := d.tbs[x.rank]
+	for _, st := range tbs[(x.tb+1)%len(tbs)].steps {
+		if st.Kind.Sends() {
+			tbs[x.tb].send, tbs[x.tb].channel = st.SendPeer, st.Chan
+			return
+		}
+	}
+}
+
+// nextPeer is the rank after peer that is neither peer nor the step's own.
+func nextPeer(d *draft, x site, peer ir.Rank) ir.Rank {
+	for {
+		if peer = (peer + 1) % ir.Rank(len(d.tbs)); int(peer) != x.rank {
+			return peer
+		}
+	}
 }
 
 func otherBuffers(used bool, now ir.BufferID) []int32 {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/internal/randprog"
 	"github.com/mscclsh/mscclsh/ir"
@@ -23,27 +25,38 @@ func randomProgram(seed uint64) (*ir.Program, error) {
 	var p *ir.Program
 	if rng.IntN(2) == 0 {
 		p = newRaw(rng)
-	} else {
+	}
+	for p == nil || !(source{p: p}).small() {
 		var err error
 		if p, err = randomCompiled(rng); err != nil {
 			return nil, err
 		}
 	}
 	for range []int{0, 1, 1, 1, 2}[rng.IntN(5)] {
-		d := newDraft(p)
-		var kinds [][]site
-		for _, kind := range sites(d) {
-			if len(kind) > 0 {
-				kinds = append(kinds, kind)
-			}
+		// Most edits break a rule, so that is often tried once more.
+		q := edited(rng, p)
+		if brokenRules(q) != 0 && rng.IntN(3) > 0 {
+			q = edited(rng, p)
 		}
-		if len(kinds) == 0 {
-			break // an empty program without slots
-		}
-		kind := kinds[rng.IntN(len(kinds))]
-		p = d.mutant(kind[rng.IntN(len(kind))])
+		p = q
 	}
 	return p, nil
+}
+
+// edited is p with one edit, all kinds of them being equally likely.
+func edited(rng *rand.Rand, p *ir.Program) *ir.Program {
+	d := newDraft(p)
+	var kinds [][]site
+	for _, kind := range sites(d) {
+		if len(kind) > 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return p // an empty program without slots
+	}
+	kind := kinds[rng.IntN(len(kinds))]
+	return d.mutant(kind[rng.IntN(len(kind))])
 }
 
 func randomCompiled(rng *rand.Rand) (*ir.Program, error) {
@@ -74,15 +87,16 @@ type histogram struct {
 	dead       int // right, with races that reach no output
 	differs    int // more than one memory at the end
 	incomplete int
+	sampled    int // whose deadlocks one schedule decided at some regime
 	benign     int // refused for a race, though all results tried are right
 	byClass    [len(classNames)]int
-	moves      int
+	run, moves int // those whose structure is right, and their moves
 }
 
 // TestRandomPrograms compares the checker's verdicts with those of the explorer,
 // and both with those of the judge.
 func TestRandomPrograms(t *testing.T) {
-	first, count := uint64(setting("MSCCLSH_SEED", 1)), uint64(setting("MSCCLSH_PROGRAMS", 3000))
+	first, count := uint64(setting("MSCCLSH_SEED", 1)), uint64(amount("MSCCLSH_PROGRAMS", 3000))
 	var h histogram
 	var next atomic.Uint64
 	var workers sync.WaitGroup
@@ -98,12 +112,14 @@ func TestRandomPrograms(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	t.Logf("%d programs of %d moves on average in %s", h.all, h.moves/max(h.all, 1), time.Since(begin).Round(time.Second))
+	t.Logf("%d programs in %s, those that can run of %d moves on average", h.all, time.Since(begin).Round(time.Second),
+		h.moves/max(h.run, 1))
 	t.Logf("%6d right, %d of them with a race that reaches no output", h.right, h.dead)
 	for i, n := range h.byClass {
 		t.Logf("%6d %s", n, classNames[i])
 	}
 	t.Logf("%6d with interleavings that end differently, %d with more of them than were tried", h.differs, h.incomplete)
+	t.Logf("%6d with more positions than were visited, so that one schedule decided about deadlocks", h.sampled)
 	t.Logf("%6d races that tear a result, though no interleaving of whole chunks makes it wrong", h.benign)
 	if count >= 1000 && !t.Failed() {
 		h.spread(t)
@@ -147,10 +163,13 @@ func (h *histogram) program(seed uint64, j *judge) error {
 		return explain(err)
 	}
 	if d := differ(got, e.verdict); d != "" {
-		return explain(fmt.Errorf("explorer: %s: %v", d, rep.Messages))
+		return explain(fmt.Errorf("checker against explorer: %s: %v", d, rep.Messages))
 	}
 	if d := differ(got, j.decide(p).verdict); d != "" {
-		return explain(fmt.Errorf("judge: %s: %v", d, rep.Messages))
+		return explain(fmt.Errorf("checker against judge: %s: %v", d, rep.Messages))
+	}
+	if err := sameWindow(p, rep, e); err != nil {
+		return explain(err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,11 +181,33 @@ func (h *histogram) program(seed uint64, j *judge) error {
 		count *int
 		yes   bool
 	}{{&h.right, e.right()}, {&h.dead, e.right() && e.deadRace}, {&h.differs, e.differs},
-		{&h.incomplete, !e.complete}, {&h.benign, e.errors == race && e.complete}} {
+		{&h.incomplete, !e.complete}, {&h.sampled, e.sampled}, {&h.benign, e.errors == race && e.complete}} {
 		if n.yes {
 			*n.count++
 		}
 	}
-	h.moves += e.moves
+	if h.moves += e.moves; e.moves > 0 {
+		h.run++
+	}
+	return nil
+}
+
+// sameWindow compares what checker and explorer say of the sizes that are safe.
+func sameWindow(p *ir.Program, rep *checker.Report, e exploration) error {
+	if e.minSlots == 0 {
+		return nil // it runs with no slots whatever, or can't be judged
+	}
+	all := regimes(p)
+	for _, k := range rep.Regimes {
+		if !slices.Contains(all, k) {
+			return fmt.Errorf("checker: %d chunks in a message don't occur, only %v do", k, all)
+		}
+	}
+	if rep.SafeRegime != e.safeRegime {
+		return fmt.Errorf("checker: it runs from %d chunks in a message on, want %d", rep.SafeRegime, e.safeRegime)
+	}
+	if want := safeMaxBytes(p); rep.SafeMaxBytes != want {
+		return fmt.Errorf("checker: it runs up to %d bytes, want %d", rep.SafeMaxBytes, want)
+	}
 	return nil
 }

@@ -38,6 +38,9 @@ func newRaw(rng *rand.Rand) *ir.Program {
 		p.MinBytes = g.Int64N(10)
 		p.MaxBytes = p.MinBytes + 1 + g.Int64N(12)
 	}
+	if g.IntN(20) == 0 {
+		p.Topo = g.someLinks(ranks)
+	}
 	for r := range p.GPUs {
 		c.Custom.Input = append(c.Custom.Input, rawChunks)
 		c.Custom.Output = append(c.Custom.Output, rawChunks)
@@ -48,7 +51,7 @@ func newRaw(rng *rand.Rand) *ir.Program {
 		}
 	}
 	g.d = newDraft(p)
-	for range 2 + g.IntN(4) {
+	for range 2 + g.IntN(6) {
 		if g.IntN(4) == 0 {
 			g.step(g.IntN(int(ranks)), g.IntN(g.tbs), ir.Step{Kind: ir.Copy + ir.StepKind(g.IntN(2)), Count: 1 + g.Int32N(2)})
 			continue
@@ -58,6 +61,19 @@ func newRaw(rng *rand.Rand) *ir.Program {
 	p = g.d.program()
 	g.demand(p)
 	return p
+}
+
+// someLinks is a topology in which each link is there or not.
+func (g *rawProgram) someLinks(ranks int32) *ir.Topology {
+	t := ir.NewTopology("some", ranks)
+	for a := range ir.Rank(ranks) {
+		for b := range ir.Rank(ranks) {
+			if g.IntN(4) > 0 {
+				t.Link(a, b, 1)
+			}
+		}
+	}
+	return t
 }
 
 // transfer appends a send and its receive, perhaps by way of ranks that pass the
@@ -132,15 +148,15 @@ func (g *rawProgram) step(rank, tb int, st ir.Step) {
 			st.Dst = st.Src
 		}
 	}
-	new := draftStep{Step: st}
+	waiting := draftStep{Step: st}
 	if t := g.IntN(g.tbs); t != tb && g.IntN(5) < 3 {
 		if other := g.d.tbs[rank][t].steps; len(other) > 0 {
 			s := len(other) - 1 - g.IntN(min(2, len(other)))
 			other[s].Post = true
-			new.deps = []ir.Dep{{TB: int32(t), Step: int32(s)}}
+			waiting.deps = []ir.Dep{{TB: int32(t), Step: int32(s)}}
 		}
 	}
-	g.d.tbs[rank][tb].steps = append(g.d.tbs[rank][tb].steps, new)
+	g.d.tbs[rank][tb].steps = append(g.d.tbs[rank][tb].steps, waiting)
 }
 
 func (g *rawProgram) place(count int32, write bool) ir.Place {

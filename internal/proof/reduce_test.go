@@ -45,7 +45,7 @@ func (c clock) join(d clock) {
 
 func (c clock) knows(e event) bool { return c[e.line] > e.move }
 
-// maxLines is how many thread blocks a set of lines holds.
+// maxLines is how many thread blocks a set of lines holds; see source.small.
 const maxLines = 64
 
 func newSearch(m *machine, v *values, limit int) *search {
@@ -88,7 +88,7 @@ func (x *search) visit(sleep uint64) {
 		}
 		l := bits.TrailingZeros64(todo)
 		asleep := x.stillAsleep(sleep, l)
-		x.make(l, asleep)
+		x.play(l, asleep)
 		done |= 1 << l
 		sleep |= 1 << l
 	}
@@ -106,8 +106,8 @@ func (x *search) stillAsleep(sleep uint64, l int) uint64 {
 	return sleep
 }
 
-// make makes line l's move, visits what follows and takes it back.
-func (x *search) make(l int, asleep uint64) {
+// play makes line l's move, visits what follows and takes it back.
+func (x *search) play(l int, asleep uint64) {
 	mv := x.m.next(x.s, l)
 	c := x.before(l, mv)
 	e := event{int32(l), x.s.at[l], int32(len(x.path) - 1)}

@@ -20,8 +20,9 @@ import (
 
 // source is a program to make mutants of.
 type source struct {
-	name string
-	p    *ir.Program
+	name    string
+	p       *ir.Program
+	library bool // of the library, so it has to be right
 }
 
 // smallMoves is how many moves a program has that the explorer judges.
@@ -29,7 +30,7 @@ const smallMoves = 160
 
 func (s source) small() bool {
 	if brokenRules(s.p) != 0 {
-		return false
+		return true // nothing to explore
 	}
 	m := newMachine(s.p, 1)
 	return m.total() <= smallMoves && len(m.lines) <= maxLines
@@ -37,7 +38,7 @@ func (s source) small() bool {
 
 // sizes are the arguments that give an algorithm its size, small to large.
 var sizes = []map[string]string{
-	{"ranks": "2"}, {"ranks": "3"}, {"ranks": "4"}, {"ranks": "8"},
+	{"ranks": "2"}, {"ranks": "3"}, {"ranks": "4"}, {"ranks": "8"}, {"ranks": "16"},
 	{"nodes": "1", "gpus": "2"}, {"nodes": "2", "gpus": "2"}, {"nodes": "2", "gpus": "4"},
 }
 
@@ -88,7 +89,7 @@ func libraryPrograms(t *testing.T) []source {
 			if err != nil {
 				t.Fatalf("compiling %s %s: %v", name, id, err)
 			}
-			out = append(out, source{name + " " + id, r.Program})
+			out = append(out, source{name: name + " " + id, p: r.Program, library: true})
 		}
 	}
 	return out
@@ -156,7 +157,7 @@ func handedPrograms(t *testing.T) []source {
 			continue
 		}
 		for i, p := range im.Programs {
-			out = append(out, source{fmt.Sprintf("%s (%d)", filepath.Base(file), i), p})
+			out = append(out, source{name: fmt.Sprintf("%s (%d)", filepath.Base(file), i), p: p})
 		}
 	}
 	return out

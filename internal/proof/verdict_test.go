@@ -114,5 +114,5 @@ func differ(got, want verdict) string {
 	if got == want {
 		return ""
 	}
-	return fmt.Sprintf("the checker says %v, want %v", got, want)
+	return fmt.Sprintf("got %v, want %v", got, want)
 }
