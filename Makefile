@@ -9,12 +9,13 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 N        ?= 100000
 MUTANTS  ?= 1000
+SEEDS    ?= 1000
 
 # What a script run by make may assume about the tree: paths relative to it.
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random explorer mutants teeth bench bench-gpu docs cover clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu docs cover clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -60,6 +61,9 @@ mutants: setup-build ## compare the checker with two judges on up to MUTANTS mut
 
 teeth: setup-build ## make mistakes in the checker, which explorer and mutants must find
 	@scripts/proof.sh '^TestTeeth$$' MSCCLSH_TEETH=1
+
+chaos: setup-build ## run every algorithm under SEEDS seeds of the CPU interpreter's chaos mode (1000)
+	@MSCCLSH_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 2h -run '^TestChaos' ./internal/endtoend ./runtime/cpu
 
 bench: build ## measure the command and the packages; see docs/benchmarks.md
 	@scripts/bench.sh $(BIN)

@@ -32,7 +32,7 @@ func (s *Session) run(ctx context.Context) error {
 func (s *Session) runCPU(ctx context.Context) error {
 	p := s.program
 	s.begin("running " + p.Name)
-	opt := cpu.Options{DType: s.Set.DType, Op: s.Set.Op, Iterations: s.Set.Iterations, Seed: s.Set.Seed,
+	opt := cpu.Options{DType: s.Set.DType, Op: s.Set.Op, Iterations: s.Set.Iterations, Seed: s.Set.Seed, Chaos: s.Set.Chaos,
 		Exact: s.Set.Data == dataExact, NoVerify: p.OneSided != nil && !demanded(p), KeepOutputs: s.Set.Output != "",
 		Progress: func(x cpu.Progress) {
 			s.progress.at(fmt.Sprintf("%s %d/%d %3.0f%% ", x.Phase, x.Iteration+1, x.Total, 100*x.Done))

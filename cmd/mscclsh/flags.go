@@ -11,6 +11,7 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/mscclxml"
 	"github.com/mscclsh/mscclsh/runtime"
+	"github.com/mscclsh/mscclsh/runtime/cpu"
 )
 
 // toolFlag describes one flag: its help, its completion, its row in docs/cli.md
@@ -127,6 +128,15 @@ func runFlags() []toolFlag {
 			set: yes(func(s *Settings, v bool) { s.InPlace = v })},
 		{Name: "out-of-place", Help: "insist on a program that is declared out of place",
 			set: yes(func(s *Settings, v bool) { s.OutOfPlace = v })},
+		{Name: "chaos-seed", Arg: "N", Help: "run one thread block at a time, message by message, in an order drawn by N: another N, another interleaving",
+			set: func(s *Settings, v string) error {
+				n, err := strconv.ParseUint(v, 0, 64)
+				if err != nil {
+					return fmt.Errorf("chaos-seed: got %q, want a number from 0 to 2^64-1", v)
+				}
+				s.Chaos = &cpu.Chaos{Seed: n}
+				return nil
+			}},
 		{Name: "seed", Arg: "N", Default: "1", Help: "seed of the generated input",
 			set: func(s *Settings, v string) (err error) {
 				if s.Seed, err = strconv.ParseUint(v, 0, 64); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/mscclxml"
 	"github.com/mscclsh/mscclsh/runtime"
+	"github.com/mscclsh/mscclsh/runtime/cpu"
 )
 
 // Settings are what the tool's flags say. Zero means "not said" throughout.
@@ -39,7 +40,8 @@ type Settings struct {
 	InPlace    bool // the program must be in place
 	OutOfPlace bool
 	Seed       uint64
-	Data       string // dataExact or dataRandom
+	Chaos      *cpu.Chaos // of --chaos-seed, else nil
+	Data       string     // dataExact or dataRandom
 	Input      string
 	Output     string
 

@@ -1,0 +1,183 @@
+package proof
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// faults are mistakes to be made in the checker, one at a time. The first is none.
+var faults = []struct{ name, file, right, wrong string }{
+	{"none", "races.go", "package checker", "package checker"},
+	{"reads before a write not asked", "races.go",
+		`	for c := d.reader[i]; c != ir.None; c = d.reads[c].next {
+		d.ask(d.reads[c].step, false, id, true, loc)
+	}
+`,
+		""},
+	{"write before a write not asked", "races.go",
+		`func (d *detector) write(id, loc, i int32) {
+	if w := d.writer[i]; w != ir.None {
+		d.ask(w, true, id, true, loc)
+	}`,
+		"func (d *detector) write(id, loc, i int32) {"},
+	{"any later read stands for earlier", "races.go",
+		"c != ir.None && d.m.steps[d.reads[c].step].tb == d.m.steps[id].tb",
+		"c != ir.None"},
+	{"itself copies are writes", "races.go",
+		"func (s *step) ontoItself() bool { return",
+		"func (s *step) ontoItself() bool { return false &&"},
+	{"shifted ignored", "order.go",
+		"if !p.shifted {",
+		"if true {"},
+	{"a wait tells of a step too many", "order.go",
+		"max(mine[u-c.first], d-c.m.tbs[u].first+1)",
+		"max(mine[u-c.first], d-c.m.tbs[u].first+2)"},
+	{"clock of after off by one", "order.go",
+		"row[u-c.first] > a-c.m.tbs[u].first",
+		"row[u-c.first] >= a-c.m.tbs[u].first"},
+	{"message edge missing", "order.go",
+		`	if s.mate != ir.None {
+		join(row, c.row(s.mate))
+	}
+`,
+		""},
+	{"forest off by one", "forest.go",
+		"f.first[p.b] < f.first[a]+f.size[a]",
+		"f.first[p.b] <= f.first[a]+f.size[a]"},
+	{"forest nearby before", "forest.go",
+		"for a := p.a; a <",
+		"for a := max(p.a-1, f.m.tbs[f.m.steps[p.a].tb].first); a <"},
+	{"forest ignores shifted", "forest.go",
+		"if p.shifted {",
+		"if false {"},
+	{"live: reads never matter", "live.go",
+		"matters = l.value[l.chunk(p.a, loc, false)]",
+		"matters = false"},
+	{"live: writes never matter", "live.go",
+		"(p.aWrites || aUndoes):",
+		"(aUndoes):"},
+	{"live: reduce does not read dst", "live.go",
+		"if s.kind.ReadsDst() {",
+		"if false {"},
+	{"live: message not followed", "live.go",
+		"if s.mate != ir.None {",
+		"if false {"},
+	{"dead races not looked at again", "races.go",
+		"	if len(dead) > 0 {",
+		"	if false {"},
+	{"no slots for fused", "simulate.go",
+		"if out != ir.None && s.sent[out]",
+		"if out != ir.None && in == ir.None && s.sent[out]"},
+	{"slots off by one", "simulate.go",
+		">= s.slots",
+		"> s.slots"},
+	{"dependencies ignored in run", "simulate.go",
+		"if s.next[s.m.steps[d].tb] <= d {",
+		"if s.next[s.m.steps[d].tb] < d {"},
+	{"messages floor", "simulate.go",
+		"return (count-1)/k + 1",
+		"return count / k"},
+	{"least K not judged", "regimes.go",
+		"w.leastK = 1",
+		"w.leastK = w.mostK"},
+	{"bounds ignore count", "structure.go",
+		"end := int64(pl.Index) + int64(a.Count);",
+		"end := int64(pl.Index);"},
+	{"post not checked", "structure.go",
+		"case !tbs[d.TB].Steps[d.Step].Post:",
+		"case false:"},
+	{"own tb later not checked", "structure.go",
+		"case d.TB == a.tb && d.Step >= a.i:",
+		"case false:"},
+	{"overlap not checked", "structure.go",
+		"if sb == db && si != di &&",
+		"if false && sb == db && si != di &&"},
+	{"link not checked", "structure.go",
+		"!s.p.Topo.Linked",
+		"false && !s.p.Topo.Linked"},
+	{"mismatch ignored", "connect.go",
+		"if m.steps[s.mate].count != s.count {",
+		"if false {"},
+	{"unbalanced ignored", "connect.go",
+		"n.sends != n.recvs &&",
+		"false &&"},
+	{"declared not claimed", "connect.go",
+		"if decl.Send != ir.None {",
+		"if false {"},
+	{"second owner not seen", "connect.go",
+		"if *owner == ir.None || *owner == tb {",
+		"if true {"},
+	{"inputs not looked at", "result.go",
+		`	j.inputs()
+`,
+		""},
+	{"multiplicity ignored", "result.go",
+		"if n != j.times[i] {",
+		"if i >= 0 && n == 0 {"},
+	{"leftover target", "result.go",
+		"return k == len(j.target)",
+		"return true"},
+	{"order difference unseen", "result.go",
+		"j.orderDiffers || right > 1",
+		"j.orderDiffers || right > 2"},
+	{"chunk alias", "model.go",
+		"buf, i := m.p.Coll.Canon(r, pl.Buf, pl.Index)",
+		"buf, i := pl.Buf, pl.Index"},
+	{"deadlock with unlimited only", "deadlock.go",
+		"if known == 0 {",
+		"if false {"},
+	{"min slots off by one", "deadlock.go",
+		"for low+1 < good {",
+		"for low+2 < good {"},
+}
+
+// TestTeeth breaks the checker in every one of these ways and demands that the tests
+// of this package fail then. It takes minutes, so it runs only if MSCCLSH_TEETH is 1.
+func TestTeeth(t *testing.T) {
+	if setting("MSCCLSH_TEETH", 0) == 0 {
+		t.Skip("takes minutes: set MSCCLSH_TEETH=1")
+	}
+	dir, err := filepath.Abs("../../checker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			path := filepath.Join(dir, f.file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), f.right) {
+				t.Fatalf("%s has changed: no %q in it", f.file, f.right)
+			}
+			tmp := t.TempDir()
+			replaced := filepath.Join(tmp, f.file)
+			overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: replaced}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string][]byte{replaced: []byte(strings.Replace(string(text), f.right, f.wrong, 1)),
+				filepath.Join(tmp, "overlay.json"): overlay}
+			for name, data := range files {
+				if err := os.WriteFile(name, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command("go", "test", "-vet=off", "-overlay", filepath.Join(tmp, "overlay.json"),
+				"-failfast", "-run", "^Test(Oracles|RandomPrograms|Mutants)$", ".")
+			cmd.Env = append(os.Environ(), "MSCCLSH_PROGRAMS=3000", "MSCCLSH_MUTANTS=4")
+			out, err := cmd.CombinedOutput()
+			switch {
+			case (err == nil) != (f.right == f.wrong):
+				t.Errorf("failed: %v, want %v", err != nil, f.right != f.wrong)
+			case strings.Contains(string(out), "build failed"):
+				t.Errorf("it doesn't compile:\n%s", out)
+			}
+		})
+	}
+}
