@@ -15,7 +15,7 @@ SEEDS    ?= 1000
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu docs cover clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu docs cover cuda cuda-host cuda-check cuda-tsan clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,18 @@ docs: build ## regenerate the generated pages of docs/
 
 cover: setup-test ## run the tests and print their coverage
 	@scripts/cover.sh
+
+cuda: ## build the library that runs programs on GPUs, installing nvcc if it isn't there
+	@scripts/cuda.sh
+
+cuda-host: ## build the same library for threads of this CPU, with g++
+	@$(MAKE) -s -C runtime/cuda/lib host
+
+cuda-check: ## run that library's own tests
+	@$(MAKE) -s -C runtime/cuda/lib check
+
+cuda-tsan: ## the same under ThreadSanitizer
+	@$(MAKE) -s -C runtime/cuda/lib tsan
 
 clean: ## remove what make made
 	@rm -rf bin coverage.out

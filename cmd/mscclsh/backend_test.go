@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestCUDA runs transcripts of the GPU backend through the library's build for the
+// host, which has the same interface and the same kernel.
+func TestCUDA(t *testing.T) {
+	lib, err := filepath.Abs("../../runtime/cuda/lib/build/libmscclsh_cuda_host.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(lib); err != nil {
+		t.Skipf("%s is not there: make cuda-host builds it", lib)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/cuda",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("MSCCLSH_CUDA_LIB", lib)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "jsonpath": jsonPath},
+	})
+}

@@ -1,0 +1,154 @@
+// The C interface: exceptions end here.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "prog.h"
+
+struct mscclsh_comm {
+  explicit mscclsh_comm(const mscclsh_comm_options &o) : comm(o) {}
+  mscclsh::Comm comm;
+};
+struct mscclsh_prog {
+  mscclsh_prog(mscclsh::Comm *comm, const mscclsh_program &p) : prog(comm, p) {}
+  mscclsh::Prog prog;
+};
+
+using mscclsh::Failure;
+
+namespace {
+
+int32_t fail(int32_t code, const char *text, char *err, int64_t cap) {
+  if (err != nullptr && cap > 0) std::snprintf(err, size_t(cap), "%s", text);
+  return code;
+}
+
+// guarded runs f and turns what it throws into a code and a sentence.
+template <class F>
+int32_t guarded(char *err, int64_t cap, F f) {
+  try {
+    f();
+    return MSCCLSH_OK;
+  } catch (const Failure &e) {
+    return fail(e.code, e.what(), err, cap);
+  } catch (const std::bad_alloc &) {
+    return fail(MSCCLSH_EREFUSED, "the host's memory is used up", err, cap);
+  } catch (const std::exception &e) {
+    return fail(MSCCLSH_EDEVICE, e.what(), err, cap);
+  }
+}
+
+template <class T>
+T *need(T *p) {
+  if (p == nullptr) mscclsh::invalid("a null pointer");
+  return p;
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t mscclsh_abi(void) { return MSCCLSH_ABI; }
+
+const char *mscclsh_build(void) { return mscclsh::build_name(); }
+
+int32_t mscclsh_devices(int32_t *count, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { *need(count) = mscclsh::device_count(); });
+}
+
+int32_t mscclsh_device_info(int32_t device, mscclsh_device *info, char *err, int64_t cap) {
+  return guarded(err, cap, [&] {
+    if (device < 0 || device >= mscclsh::device_count())
+      mscclsh::invalid(mscclsh::format("there is no device %d", device));
+    *need(info) = mscclsh::device_info(device);
+  });
+}
+
+int32_t mscclsh_comm_create(const mscclsh_comm_options *options, mscclsh_comm **comm, char *err,
+                            int64_t cap) {
+  return guarded(err, cap, [&] { *need(comm) = new mscclsh_comm(*need(options)); });
+}
+
+int32_t mscclsh_comm_destroy(mscclsh_comm *comm, char *err, int64_t cap) {
+  return guarded(err, cap, [&] {
+    if (comm != nullptr && comm->comm.used())
+      mscclsh::invalid("the communicator still has programs");
+    delete comm;
+  });
+}
+
+int32_t mscclsh_load(mscclsh_comm *comm, const mscclsh_program *program, mscclsh_prog **prog,
+                     char *err, int64_t cap) {
+  return guarded(err, cap,
+                 [&] { *need(prog) = new mscclsh_prog(&need(comm)->comm, *need(program)); });
+}
+
+int32_t mscclsh_unload(mscclsh_prog *prog, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { delete prog; });
+}
+
+int32_t mscclsh_prepare(mscclsh_prog *prog, const mscclsh_size *size, mscclsh_prepared *out,
+                        char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.prepare(*need(size), out); });
+}
+
+int32_t mscclsh_attach(mscclsh_prog *prog, int32_t rank, int32_t buf, void *memory, int64_t bytes,
+                       char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.attach(rank, buf, memory, bytes); });
+}
+
+int32_t mscclsh_upload(mscclsh_prog *prog, int32_t rank, int32_t buf, int64_t offset,
+                       const void *from, int64_t bytes, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.upload(rank, buf, offset, from, bytes); });
+}
+
+int32_t mscclsh_download(mscclsh_prog *prog, int32_t rank, int32_t buf, int64_t offset, void *to,
+                         int64_t bytes, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.download(rank, buf, offset, to, bytes); });
+}
+
+int32_t mscclsh_fill(mscclsh_prog *prog, int32_t rank, int32_t buf, int32_t value, char *err,
+                     int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.fill(rank, buf, value); });
+}
+
+int32_t mscclsh_check_guards(mscclsh_prog *prog, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.check_guards(); });
+}
+
+int32_t mscclsh_enqueue(mscclsh_prog *prog, int32_t launches, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.enqueue(launches); });
+}
+
+int32_t mscclsh_sync(mscclsh_comm *comm, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(comm)->comm.sync(); });
+}
+
+int32_t mscclsh_run(mscclsh_prog *prog, int32_t launches, double *ns, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { *need(ns) = need(prog)->prog.run(launches); });
+}
+
+int32_t mscclsh_capture(mscclsh_prog *prog, int32_t launches, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.capture(launches); });
+}
+
+int32_t mscclsh_replay(mscclsh_prog *prog, int32_t replays, double *ns, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { *need(ns) = need(prog)->prog.replay(replays); });
+}
+
+int32_t mscclsh_waits(mscclsh_comm *comm, mscclsh_wait *waits, int64_t n, int64_t *have, char *err,
+                      int64_t cap) {
+  return guarded(err, cap, [&] {
+    std::vector<mscclsh_wait> all = need(comm)->comm.waits();
+    *need(have) = int64_t(all.size());
+    std::copy_n(all.begin(), std::min(n < 0 ? 0 : n, *have), waits);
+  });
+}
+
+int32_t mscclsh_events(mscclsh_prog *prog, mscclsh_event *events, int64_t n, int64_t *have,
+                       char *err, int64_t cap) {
+  return guarded(err, cap, [&] { *need(have) = need(prog)->prog.events(events, n); });
+}
+
+}  // extern "C"

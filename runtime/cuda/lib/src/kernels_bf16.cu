@@ -1,0 +1,3 @@
+#include "instantiate.h"
+
+MSCCLSH_INSTANTIATE(bf16, BF16)

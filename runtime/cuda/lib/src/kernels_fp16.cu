@@ -1,0 +1,3 @@
+#include "instantiate.h"
+
+MSCCLSH_INSTANTIATE(fp16, FP16)

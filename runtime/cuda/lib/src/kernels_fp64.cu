@@ -1,0 +1,3 @@
+#include "instantiate.h"
+
+MSCCLSH_INSTANTIATE(fp64, FP64)

@@ -1,0 +1,3 @@
+#include "instantiate.h"
+
+MSCCLSH_INSTANTIATE(uint32, Integer<uint32_t>)

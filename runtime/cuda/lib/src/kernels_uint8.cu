@@ -1,0 +1,3 @@
+#include "instantiate.h"
+
+MSCCLSH_INSTANTIATE(uint8, Integer<uint8_t>)

@@ -1,0 +1,136 @@
+// A loaded program: a copy of its tables, its buffers, and what is launched.
+#ifndef MSCCLSH_PROG_H
+#define MSCCLSH_PROG_H
+
+#include <vector>
+
+#include "comm.h"
+
+namespace mscclsh {
+
+// kGuard bytes of value kGuardByte lie before and after a buffer.
+constexpr int64_t kGuard = 256;
+constexpr unsigned char kGuardByte = 0xa5;
+
+// What a step of a kind does.
+inline bool sends(int32_t kind) {
+  return kind == kSend || kind == kRcs || kind == kRrs || kind == kRrcs;
+}
+inline bool receives(int32_t kind) { return kind >= kRecv && kind <= kRrcs; }
+inline bool reads_src(int32_t kind) { return kind != kNop && kind != kRecv && kind != kRcs; }
+inline bool writes_dst(int32_t kind) { return kind != kNop && kind != kSend && kind != kRrs; }
+
+// Buffer is one of a rank's own.
+struct Buffer {
+  unsigned char *allocated = nullptr;  // guard bytes included
+  int64_t allocated_bytes = 0;
+  unsigned char *attached = nullptr;
+  int64_t attached_bytes = 0;
+  unsigned char *at = nullptr;  // where the contents start
+  int64_t bytes = 0;
+};
+
+// ThreadBlock is one thread block of one rank.
+struct ThreadBlock {
+  int32_t rank, tb;           // tb counts within the rank
+  int32_t first_step, steps;  // into Prog::steps_
+  struct Use {
+    const Conn *conn;
+    bool sends;
+    int32_t peer, chan;
+  };
+  std::vector<Use> ends;
+  std::vector<int32_t> in, out;  // of each step: index into ends, or -1
+};
+
+// Grid is what one device launches.
+struct Grid {
+  std::vector<int32_t> blocks;      // indexes into Prog::tbs_
+  unsigned char *tables = nullptr;  // the blocks' tables
+  uint64_t *posted = nullptr;       // one a block
+  uint64_t *launches = nullptr;     // one a block
+  Record *records = nullptr;
+  Event *events = nullptr;
+  DivideRun *divides = nullptr;
+  int64_t n_divides = 0;
+  size_t shared = 0;  // bytes
+  Args args = {};
+  Device::Graph *graph = nullptr;
+};
+
+class Prog {
+ public:
+  Prog(Comm *comm, const mscclsh_program &p);
+  ~Prog();
+  Prog(const Prog &) = delete;
+  Prog &operator=(const Prog &) = delete;
+
+  void prepare(const mscclsh_size &size, mscclsh_prepared *out);
+  void attach(int32_t rank, int32_t buf, void *memory, int64_t bytes);
+  void upload(int32_t rank, int32_t buf, int64_t offset, const void *from, int64_t bytes);
+  void download(int32_t rank, int32_t buf, int64_t offset, void *to, int64_t bytes);
+  void fill(int32_t rank, int32_t buf, int32_t value);
+  void check_guards();
+  void enqueue(int32_t launches);
+  double run(int32_t launches);
+  void capture(int32_t launches);
+  double replay(int32_t replays);
+  void waits(std::vector<mscclsh_wait> *to);
+  int64_t events(mscclsh_event *to, int64_t n);
+
+  Comm *const comm;
+
+ private:
+  // load.cpp
+  void check_shape(const mscclsh_program &p) const;
+  void check_step(const ThreadBlock &tb, int32_t i) const;
+  void free_loaded();
+  void find_ends();
+  void use_end(ThreadBlock *tb, int32_t step, bool sends);
+  std::string name(const ThreadBlock &tb, int32_t step) const;
+
+  // prepare.cpp
+  void set_size(const mscclsh_size &size);
+  void free_prepared();
+  void allocate(int32_t misalign, int32_t elem);
+  void build_tables(const mscclsh_size &size);
+  void build_grid(const mscclsh_size &size, int32_t device);
+  void fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &grid, int32_t block,
+                  int32_t regime) const;
+  void count_messages(const ThreadBlock &tb, int32_t regime, Step *steps, End *ends) const;
+  void add_divides(int32_t elem);
+  void fit(mscclsh_prepared *out);
+  unsigned char *place(int32_t rank, int32_t buf, int32_t chunk) const;
+
+  // prog.cpp
+  Buffer &owner(int32_t rank, int32_t buf);
+  unsigned char *range(int32_t rank, int32_t buf, int64_t offset, int64_t bytes);
+  void ready() const;
+  void launch_once();
+  double timed();
+  void drop_graphs();
+
+  Device &device_of(int32_t rank) { return comm->device(comm->device_of(rank)); }
+
+  const Wire wire_;
+  std::vector<mscclsh_step> steps_;
+  std::vector<mscclsh_dep> deps_;
+  std::vector<int32_t> chunks_, base_buf_, base_chunk_;  // [ranks*3]
+  std::vector<mscclsh_divide> divides_;
+  std::vector<int32_t> first_tb_;  // [ranks+1], into tbs_
+  std::vector<ThreadBlock> tbs_;
+  std::vector<int32_t> block_of_;  // of each thread block: in its device's grid
+  std::vector<Buffer> buffers_;    // [ranks*3]; those not their own stay empty
+  std::vector<Grid> grids_;        // one a device
+
+  bool prepared_ = false;
+  int64_t chunk_bytes_ = 0, tile_bytes_ = 0, tiles_ = 0;
+  int32_t threads_ = 0;
+  Kernel kernel_ = nullptr;
+  DivideKernel divide_ = nullptr;
+  bool divides_now_ = false;
+};
+
+}  // namespace mscclsh
+
+#endif
