@@ -90,11 +90,12 @@ func ncclPaths(ctx context.Context) []string {
 	paths := []string{name}
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	out, err := exec.CommandContext(ctx, "python3", "-I", "-c", `import sys; print("\n".join(sys.path))`).Output()
+	out, err := exec.CommandContext(ctx, "python3", "-c", `import sys; print("\n".join(sys.path))`).Output()
 	if err != nil {
 		return paths // no Python, no packages of it
 	}
-	for _, dir := range strings.Fields(string(out)) {
+	for dir := range strings.Lines(string(out)) {
+		dir = strings.TrimRight(dir, "\n")
 		if lib := filepath.Join(dir, "nvidia", "nccl", "lib", name); filepath.IsAbs(lib) {
 			if _, err := os.Stat(lib); err == nil {
 				paths = append(paths, lib)

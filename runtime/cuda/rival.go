@@ -69,6 +69,8 @@ func (v *Rival) open(maxBytes int64) error {
 			return err
 		}
 	}
+	// A size is rounded up to an element a rank where it is smaller.
+	maxBytes = max(maxBytes, 1<<20)
 	v.modes = make([]rivalMode, 2)
 	if err := v.plainBuffers(&v.modes[0], maxBytes); err != nil {
 		return err
@@ -109,7 +111,7 @@ func (v *Rival) plainBuffers(m *rivalMode, bytes int64) error {
 	m.name = DefaultMode
 	return v.each(func(int) error {
 		return m.allocate(func(at *uintptr) error {
-			return v.driver.check(v.driver.memAlloc(at, uint64(max(bytes, 1))), "allocating")
+			return v.driver.check(v.driver.memAlloc(at, uint64(bytes)), "allocating")
 		})
 	})
 }
@@ -137,7 +139,7 @@ func (v *Rival) symmetricBuffers(m *rivalMode, bytes int64) {
 	}
 	// Windows are whole pages of the driver's.
 	const page = 2 << 20
-	size := uint64((max(bytes, 1) + page - 1) / page * page)
+	size := uint64((bytes + page - 1) / page * page)
 	err := v.each(func(int) error {
 		return m.allocate(func(at *uintptr) error { return n.check(n.memAlloc(at, size), "allocating") })
 	})
@@ -308,9 +310,10 @@ func (v *Rival) wait() error {
 
 // capture records calls into one graph a device.
 func (v *Rival) capture(calls func() error) ([]uintptr, error) {
-	const threadLocal = 1
+	// Relaxed: a graph is made while the streams of other devices still capture.
+	const relaxed = 2
 	err := v.each(func(r int) error {
-		return v.driver.check(v.driver.beginCapture(v.streams[r], threadLocal), "beginning a graph")
+		return v.driver.check(v.driver.beginCapture(v.streams[r], relaxed), "beginning a graph")
 	})
 	if err != nil {
 		return nil, err

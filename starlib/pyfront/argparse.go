@@ -18,7 +18,7 @@ func (r *run) argparse(name string) starlark.Value {
 	case "Namespace":
 		return r.function(name, func(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			if len(args) > 0 {
-				return nil, fmt.Errorf("Namespace: got %d positional arguments, want none", len(args))
+				return nil, fmt.Errorf("argparse.Namespace: got %d positional arguments, want none", len(args))
 			}
 			n := &namespace{fields: starlark.StringDict{}}
 			for _, kw := range kwargs {

@@ -42,7 +42,7 @@ func (c *chunkValue) CompareSameType(op syntax.Token, y starlark.Value, _ int) (
 	case syntax.GT:
 		return n > 0, nil
 	}
-	return false, fmt.Errorf("Chunk %s Chunk not implemented", op)
+	return false, fmt.Errorf("chunks can't be compared by %s", op)
 }
 
 func compareOrigins(x, y starlib.Origin) int {
@@ -121,7 +121,7 @@ func (s *sumValue) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bo
 	case syntax.NEQ:
 		return !same, nil
 	}
-	return false, fmt.Errorf("ReduceChunk %s ReduceChunk not implemented", op)
+	return false, fmt.Errorf("sums of chunks can't be compared by %s", op)
 }
 
 func (s *sumValue) AttrNames() []string { return []string{"chunks", "creation_rank", "reduce", "sort"} }

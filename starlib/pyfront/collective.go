@@ -21,7 +21,7 @@ var collectiveBase = &class{name: "Collective", base: objectClass, fields: starl
 		}
 		x, ok := self.(*instance)
 		if !ok {
-			return nil, fmt.Errorf("Collective.__init__: self: got %s, want an object", self.Type())
+			return nil, fmt.Errorf("msccl.Collective.__init__: self: got %s, want an object", self.Type())
 		}
 		x.fields["num_ranks"], x.fields["chunk_factor"], x.fields["inplace"] = ranks, factor, inplace
 		x.fields["name"] = starlark.String("custom")

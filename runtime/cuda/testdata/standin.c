@@ -81,7 +81,7 @@ int cuMemcpyHtoD_v2(uintptr_t to, const void *from, uint64_t n) { memcpy((void *
 int cuStreamCreate(uintptr_t *s, unsigned flags) { *s = 1000 + current; live++; return flags != 1; }
 int cuStreamDestroy_v2(uintptr_t s) { live--; return s < 1000; }
 int cuStreamSynchronize(uintptr_t s) { return capturing || s - 1000 != (uintptr_t)current; }
-int cuStreamBeginCapture_v2(uintptr_t s, int mode) { capturing++; return mode != 1 || s - 1000 != (uintptr_t)current; }
+int cuStreamBeginCapture_v2(uintptr_t s, int mode) { capturing++; return mode != 2 || s - 1000 != (uintptr_t)current; }
 int cuStreamEndCapture(uintptr_t s, uintptr_t *g) { capturing--; *g = 2000 + s; return 0; }
 int cuGraphInstantiateWithFlags(uintptr_t *e, uintptr_t g, uint64_t flags) { *e = g + 1000; live++; return (int)flags; }
 int cuGraphDestroy(uintptr_t g) { return g < 2000; }

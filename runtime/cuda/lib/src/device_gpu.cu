@@ -187,9 +187,11 @@ void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n) {
         "launching the division");
 }
 
+// Relaxed: while the graph of one device is being made, the streams of the others
+// are still capturing, which the stricter modes forbid.
 void Device::begin_capture() {
   use(id);
-  check(cudaStreamBeginCapture(impl_->stream, cudaStreamCaptureModeThreadLocal),
+  check(cudaStreamBeginCapture(impl_->stream, cudaStreamCaptureModeRelaxed),
         "starting to capture a graph");
 }
 
