@@ -15,7 +15,7 @@ SEEDS    ?= 1000
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu docs cover cuda cuda-host cuda-check cuda-tsan clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu growth docs cover cuda cuda-host cuda-check cuda-tsan clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,9 @@ chaos: setup-build ## run every algorithm under SEEDS seeds of the CPU interpret
 
 bench: build ## measure the command and the packages; see docs/benchmarks.md
 	@scripts/bench.sh $(BIN)
+
+growth: setup-build ## measure compiler and checker at sizes that double
+	@$(GO) test -run '^$$' -bench Growth -benchtime 3x ./internal/endtoend
 
 bench-gpu: build cuda ## run the library on this machine's GPUs, then measure it beside NCCL; see docs/benchmarks-gpu.md
 	@scripts/bench-gpu.sh all
