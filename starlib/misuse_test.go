@@ -50,7 +50,7 @@ func TestMisuse(t *testing.T) {
 		{`    chunk(0, "input", 0).copy(1, ("a", 1)).copy(1, '("a", 1)')`, "3:44: copy: buffer: the string \"(\\\"a\\\", 1)\" and the tuple of the same spelling can't both name scratch"},
 		{`    chunk(0, "input", 0).send(1)`, "3:26: ref has no .send field or method"},
 		{`    chunk(0, "input", 0).coppy(1)`, "3:26: ref has no .coppy field or method (did you mean .copy?)"},
-		{`    chunk(0, "input", 0) < chunk(0, "input", 1)`, "3:26: references have no order: < not implemented"},
+		{`    chunk(0, "input", 0) < chunk(0, "input", 1)`, "3:26: references have no order: < has no meaning"},
 		// Names.
 		{`    chunck(0, "input", 0)`, "3:5: undefined: chunck\n    did you mean chunk?"},
 		{`    c = fully_conected(3)`, "3:9: undefined: fully_conected\n    did you mean fully_connected?"},

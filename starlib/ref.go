@@ -56,7 +56,7 @@ func (r *ref) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool, e
 	case syntax.NEQ:
 		return !same, nil
 	}
-	return false, fmt.Errorf("references have no order: %s not implemented", op)
+	return false, fmt.Errorf("references have no order: %s has no meaning", op)
 }
 
 // Attr finds a field or a method. copy and reduce are pointer conversions, for

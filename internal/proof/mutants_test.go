@@ -132,7 +132,7 @@ func (c *campaign) program(j *judge, s source) {
 		c.t.Errorf("%s: %s", s.name, d)
 	}
 	if !v.right() {
-		if s.library {
+		if s.fromLibrary {
 			c.t.Errorf("%s: a program of the library is wrong: %v", s.name, v)
 		}
 		return

@@ -20,9 +20,9 @@ import (
 
 // source is a program to make mutants of.
 type source struct {
-	name    string
-	p       *ir.Program
-	library bool // of the library, so it has to be right
+	name        string
+	p           *ir.Program
+	fromLibrary bool // of the library, so it has to be right
 }
 
 // smallMoves is how many moves a program has that the explorer judges.
@@ -89,7 +89,7 @@ func libraryPrograms(t *testing.T) []source {
 			if err != nil {
 				t.Fatalf("compiling %s %s: %v", name, id, err)
 			}
-			out = append(out, source{name: name + " " + id, p: r.Program, library: true})
+			out = append(out, source{name: name + " " + id, p: r.Program, fromLibrary: true})
 		}
 	}
 	return out
