@@ -80,7 +80,7 @@ var explanations = []Explanation{
 		Text: "At least one of them writes, and neither program order nor a wait nor a message says which comes first: the result depends on timing. That a queue happens to be full does not count, since queues are deeper on some machines. A race whose value can't reach an output is a warning.",
 		Fix:  "Let one of the steps wait for the other (depid, deps and hasdep in XML)."},
 	{Code: CodeRaceAcross, Severity: diag.Warning, Title: "a race of one launch with the next",
-		Text: "A rank may start its next launch while others are still in this one. Memory of another rank that is written early in a launch can still be read there by the launch before, unless a signal or a barrier says that it is not.",
+		Text: "A rank may start its next launch while others are still in this one. Memory of another rank that is written early in a launch can still be read there by the launch before, unless a signal or a barrier says that it is not. It is an error if a launch can end before what others write to its outputs is there.",
 		Fix:  "Tell peers at the start that their memory may be written, or use double scratch and a handshake for what two halves don't cover."},
 	{Code: CodeOrderDiffers, Severity: diag.Info, Title: "ranks add in different orders",
 		Text: "Floating-point sums depend on the order of additions in their last bits, so ranks can end up with different results of one allreduce.",

@@ -361,6 +361,9 @@ type race struct {
 	aWrites, bWrites bool
 	aName, bName     string
 	aPos, bPos       diag.Pos
+	// lost says that not even relaxed signals order a write before the caller that
+	// reads it: nothing keeps the launch of that rank from ending first.
+	lost bool
 }
 
 func newRaceSet() *raceSet { return &raceSet{seen: map[racePair]bool{}} }
@@ -385,6 +388,10 @@ func (s *raceSet) add(h *history, a, b *use, loc int32) {
 	r := race{racePair: pair, place: h.m.chunkName(loc), aWrites: a.write, bWrites: b.write}
 	r.aName, r.aPos = h.nameOf(a)
 	r.bName, r.bPos = h.nameOf(b)
+	if ib := &h.insts[b.inst]; ib.op == ir.None && a.write && !b.write {
+		weak := h.blocks[ib.block].knowledge.weak
+		r.lost = weak[a.comp] <= a.epoch && !h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
+	}
 	s.found = append(s.found, r)
 }
 
@@ -396,8 +403,11 @@ func (h *history) nameOf(a *use) (string, diag.Pos) {
 	return h.m.opName(in.op), h.m.p.Pos(h.m.o.Ops[in.op].Pos)
 }
 
-// report turns races into warnings, those within a launch first.
-func (s *raceSet) report(rep *Report, f *findings) {
+// report turns races into messages, those within a launch first. Where outputs
+// are demanded, a race within a launch is an error, and so is a write that the caller
+// may read before it is there; a race with the next launch is a warning, since it
+// depends on what the caller does in between.
+func (s *raceSet) report(rep *Report, f *findings, demanded bool) {
 	slices.SortStableFunc(s.found, func(x, y race) int {
 		return cmp.Or(cmp.Compare(b2i(x.across), b2i(y.across)), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
 	})
@@ -411,7 +421,11 @@ func (s *raceSet) report(rep *Report, f *findings) {
 			rep.Races++
 		}
 		if f.admit(code) {
-			f.add(r.message(code))
+			m := r.message(code)
+			if demanded && (!r.across || r.lost) {
+				m.Severity = diag.Error
+			}
+			f.add(m)
 		}
 	}
 	if s.spent && f.admit(CodeUndecided) {

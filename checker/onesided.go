@@ -45,7 +45,7 @@ func judgeOneSided(ctx context.Context, p *ir.Program, o Options, rep *Report, f
 			break // other shapes would say the same again
 		}
 	}
-	if races.report(rep, f); len(races.found) > 0 {
+	if races.report(rep, f, last.demands()); len(races.found) > 0 {
 		last.doubt(f)
 	}
 	return nil

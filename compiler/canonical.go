@@ -19,6 +19,8 @@ import (
 // commutes, so a first term that belongs in first or second place can stay; further
 // back, the terms before it are summed in scratch first. Sums made in one place
 // and handed out are the same everywhere to begin with, and nothing is done to them.
+// Nor is anything done to sums of sums: moving their terms about could make alike
+// what differs or the other way round; the checker tells whether ranks agree.
 func canonical(_ context.Context, s *state) error {
 	if !s.opt.CanonicalOrder {
 		return nil
@@ -37,6 +39,7 @@ func canonical(_ context.Context, s *state) error {
 type term struct {
 	op    int32 // None for what the range held before the chain
 	least ir.Contribution
+	sum   bool // it is a sum itself
 }
 
 // chain collects the reduces into one range.
@@ -53,6 +56,7 @@ type canonizer struct {
 	d       *ir.ChunkDAG
 	loc     locations
 	least   []ir.Contribution // by location: the least contribution held
+	summed  []bool            // by location: holds a sum
 	version []int32           // by location: operation that wrote it last, None at first
 	open    []int32           // by location: chain whose range it is in, or None
 	chains  []chain
@@ -61,7 +65,7 @@ type canonizer struct {
 
 func newCanonizer(d *ir.ChunkDAG) *canonizer {
 	c := &canonizer{d: d, loc: newLocations(d.Spec), read: make([][]int32, len(d.Ops))}
-	c.least = make([]ir.Contribution, c.loc.total)
+	c.least, c.summed = make([]ir.Contribution, c.loc.total), make([]bool, c.loc.total)
 	c.version, c.open = filled(int(c.loc.total), ir.None), filled(int(c.loc.total), ir.None)
 	for r := range ir.Rank(d.Coll.Ranks) {
 		for i := range d.Coll.InputChunks(r) {
@@ -92,15 +96,15 @@ func (c *canonizer) take(i int32) {
 			c.close(dst + k)
 		}
 		mine = int32(len(c.chains))
-		first := term{ir.None, c.least[dst]}
+		first := term{ir.None, c.least[dst], c.anySum(dst, op.Count)}
 		if op.Kind == ir.ChunkCopy {
-			first = term{i, c.least[src]}
+			first = term{i, c.least[src], c.anySum(src, op.Count)}
 		}
 		c.chains = append(c.chains, chain{at: op.Dst, count: op.Count, terms: []term{first}, fill: op.Kind == ir.ChunkCopy, live: true, last: i})
 	}
 	ch := &c.chains[mine]
 	if op.Kind == ir.ChunkReduce {
-		ch.terms = append(ch.terms, term{i, c.least[src]})
+		ch.terms = append(ch.terms, term{i, c.least[src], c.anySum(src, op.Count)})
 	}
 	ch.last = i
 	for k := range op.Count {
@@ -109,7 +113,12 @@ func (c *canonizer) take(i int32) {
 		if op.Kind == ir.ChunkCopy || compareContributions(c.least[src+k], c.least[dst+k]) < 0 {
 			c.least[dst+k] = c.least[src+k]
 		}
+		c.summed[dst+k] = op.Kind == ir.ChunkReduce || c.summed[src+k]
 	}
+}
+
+func (c *canonizer) anySum(at, count int32) bool {
+	return slices.Contains(c.summed[at:at+count], true)
 }
 
 func compareContributions(a, b ir.Contribution) int {
@@ -133,10 +142,11 @@ func (c *canonizer) closeAll() {
 	}
 }
 
-// settle drops a chain that is in order, or whose terms have been overwritten
-// since they were read.
+// settle drops a chain that is in order, that has sums among its terms, or whose
+// terms have been overwritten since they were read.
 func (c *canonizer) settle(ch *chain) {
-	if len(ch.terms) < 3 || inOrder(ch.terms) {
+	sums := slices.ContainsFunc(ch.terms, func(t term) bool { return t.sum })
+	if len(ch.terms) < 3 || sums || inOrder(ch.terms) {
 		ch.terms = nil
 		return
 	}

@@ -141,3 +141,22 @@ func TestCanonicalOrderOfAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// A chain with sums among its terms stays as written: rank 0 adds (b+c) to a, and
+// so it does afterwards.
+func TestCanonicalOrderLeavesSumsOfSums(t *testing.T) {
+	s := newScript(t, ir.NewCollective(ir.AllReduce, 4, 1, true), ir.LL, "a")
+	for q := range ir.Rank(3) {
+		s.copy(in(q+1, 0), tmp(0, 0, int32(q)), 1)
+	}
+	s.reduce(tmp(0, 0, 1), tmp(0, 0, 0), 1)
+	s.reduce(in(0, 0), tmp(0, 0, 2), 1)
+	s.reduce(in(0, 0), tmp(0, 0, 1), 1)
+	s.compile(Options{CanonicalOrder: true, Observe: func(st Stage) {
+		if st.Pass == "canonical" {
+			if got, want := sumsOf(st.Chunks)[ir.Loc{Buf: ir.Input}], "((a0+d0)+(b0+c0))"; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}})
+}

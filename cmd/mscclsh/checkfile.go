@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -158,7 +159,8 @@ func inFolder(folder string, relative bool) ([]checkedFile, error) {
 	return out, nil
 }
 
-// beginsAsText reports whether a regular file begins with the word program.
+// beginsAsText reports whether a regular file begins with the word program, after
+// what the text form skips: a byte order mark, blank lines and comments.
 func beginsAsText(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -169,7 +171,13 @@ func beginsAsText(path string) bool {
 		return false
 	}
 	defer f.Close()
-	begin := make([]byte, len("program \""))
-	n, _ := f.Read(begin) // a file that can't be read has no beginning
-	return string(begin[:n]) == "program \""
+	begin := make([]byte, 1<<16)
+	n, _ := io.ReadFull(f, begin) // a file that can't be read has no beginning
+	text := strings.TrimPrefix(string(begin[:n]), "\ufeff")
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			return strings.HasPrefix(line, "program \"")
+		}
+	}
+	return false
 }

@@ -82,7 +82,7 @@ func compileFlags() []toolFlag {
 			set: size("min-bytes", 0, func(s *Settings, n int64) { s.MinBytes = n })},
 		{Name: "max-bytes", Arg: "SIZE", Help: "largest size the program must be safe for",
 			set: size("max-bytes", 1, func(s *Settings, n int64) { s.MaxBytes = n })},
-		{Name: "canonical-order", Help: "make all ranks add in one order, so that an allreduce gives the same bits on every rank",
+		{Name: "canonical-order", Help: "let ranks that add term by term do so in the order of the ranks, so that an allreduce gives the same bits everywhere; sums of sums stay as the script makes them",
 			set: yes(func(s *Settings, v bool) { s.Canonical = v })},
 		{Name: "disable", Arg: "PASS", Values: optionalPasses(), Repeats: true,
 			Help: "leave a pass out; may be given several times (mscclsh passes lists them)",

@@ -162,7 +162,7 @@ func (c *CheckPart) remarks(st style) []string {
 	if c.OrderDiffers {
 		text := "ranks add in different orders: their sums may differ in the last bits"
 		if c.advise {
-			text += "; --canonical-order avoids it"
+			text += "; --canonical-order may avoid it"
 		}
 		lines = append(lines, st.dim.Render(text))
 	}
