@@ -35,7 +35,7 @@ func Run(ctx context.Context, p *ir.Program, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkWindow(p, layout, o); err != nil {
+	if err := layout.CheckWindow(p); !o.AnySize && err != nil {
 		return nil, err
 	}
 	if o.Chaos != nil && o.Chaos.Slots > 0 {
@@ -78,22 +78,6 @@ func Run(ctx context.Context, p *ir.Program, o Options) (*Report, error) {
 	}
 	pl.allocate()
 	return r.run(ctx)
-}
-
-// checkWindow refuses sizes for which the program was not declared safe. What
-// counts is what the program moves, padding included.
-func checkWindow(p *ir.Program, l *runtime.Layout, o Options) error {
-	n := l.PaddedBytes()
-	if o.AnySize || n == 0 || n >= p.MinBytes && (p.MaxBytes == 0 || n <= p.MaxBytes) {
-		return nil
-	}
-	m := diag.Errorf(diag.Pos{}, "size-window", "run: %d bytes (%d with padding) are outside of the program's sizes, %d bytes and up",
-		l.Bytes(), n, p.MinBytes)
-	if p.MaxBytes > 0 {
-		m = diag.Errorf(diag.Pos{}, "size-window", "run: %d bytes (%d with padding) are outside of the program's sizes, %d to %d bytes",
-			l.Bytes(), n, p.MinBytes, p.MaxBytes)
-	}
-	return m.Suggest("take a size within, or compile for this one")
 }
 
 // runner repeats runs of an engine and reports on them.

@@ -61,7 +61,7 @@ func (x *Program) newRunner(o Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkWindow(p, layout, o); err != nil {
+	if err := layout.CheckWindow(p); !o.AnySize && err != nil {
 		return nil, err
 	}
 	if p.Transport.SlotBytes < int64(o.DType.Size()) {
@@ -81,22 +81,6 @@ func (x *Program) newRunner(o Options) (*runner, error) {
 		return nil, err
 	}
 	return r, r.checkHost()
-}
-
-// checkWindow refuses sizes for which the program was not declared safe. What
-// counts is what the program moves, padding included.
-func checkWindow(p *ir.Program, l *runtime.Layout, o Options) error {
-	n := l.PaddedBytes()
-	if o.AnySize || n == 0 || n >= p.MinBytes && (p.MaxBytes == 0 || n <= p.MaxBytes) {
-		return nil
-	}
-	m := diag.Errorf(diag.Pos{}, "size-window", "run: %d bytes (%d with padding) are outside of the program's sizes, %d bytes and up",
-		l.Bytes(), n, p.MinBytes)
-	if p.MaxBytes > 0 {
-		m = diag.Errorf(diag.Pos{}, "size-window", "run: %d bytes (%d with padding) are outside of the program's sizes, %d to %d bytes",
-			l.Bytes(), n, p.MinBytes, p.MaxBytes)
-	}
-	return m.Suggest("take a size within, or compile for this one")
 }
 
 // own reports whether buffer b of a rank lies in no other, and its size in bytes.
