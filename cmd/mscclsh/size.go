@@ -64,3 +64,14 @@ func formatSize(n int64) string {
 	}
 	return fmt.Sprintf("%.0f %s", v, units[i])
 }
+
+// exactSize writes a bound, which must not be rounded: in the largest unit that
+// divides it.
+func exactSize(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	i := 0
+	for n > 0 && n%1024 == 0 && i+1 < len(units) {
+		i, n = i+1, n/1024
+	}
+	return fmt.Sprintf("%d %s", n, units[i])
+}

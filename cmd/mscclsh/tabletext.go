@@ -115,11 +115,11 @@ func (row *FilePart) sizes() string {
 	case row.SafeMax == 0 && row.SafeMin == 0:
 		return "all"
 	case row.SafeMax == 0:
-		return "from " + formatSize(row.SafeMin)
+		return "from " + exactSize(row.SafeMin)
 	case row.SafeMin == 0:
-		return "to " + formatSize(row.SafeMax)
+		return "to " + exactSize(row.SafeMax)
 	}
-	return formatSize(row.SafeMin) + "-" + formatSize(row.SafeMax)
+	return exactSize(row.SafeMin) + "-" + exactSize(row.SafeMax)
 }
 
 // writeRows prints a table; what is too wide comes off the names of the files.

@@ -213,3 +213,12 @@ func TestOrList(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Bounds are written exactly: 8388576 is 32 bytes less than 8 MiB.
+func TestExactSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1: "1 B", 1024: "1 KiB", 1536: "1536 B", 8388576: "8388576 B", 8 << 20: "8 MiB", 3 << 29: "1536 MiB"} {
+		if got := exactSize(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+}
