@@ -18,6 +18,7 @@ const (
 	CodeConnectionOwner = "connection-owner" // two thread blocks on one end of a connection
 	CodeCountMismatch   = "count-mismatch"   // the ends of a connection disagree
 	CodeNoLink          = "no-link"          // a connection that the topology lacks
+	CodeNoMemory        = "no-memory"        // a message of protocol Direct that stands in no memory
 	CodeDeadlock        = "deadlock"
 	CodeWrongResult     = "wrong-result"
 	CodeInputClobbered  = "input-clobbered"
@@ -43,8 +44,8 @@ type Report struct {
 	// the least of each class that gives every step the same number of messages.
 	Regimes []int32 `json:"regimes"`
 	// MinSlots is the least number of slots a connection with which the program
-	// runs at every size of its window; 0 if none up to 2^20 is enough, or if
-	// the structure is wrong.
+	// runs at every size of its window; 0 if none up to 2^20 is enough, if the
+	// structure is wrong, or of a program of protocol Direct, which needs none.
 	MinSlots int32 `json:"min_slots"`
 	// SafeRegime is the least K judged with which the program runs with its own
 	// slots, and from there on with every larger one; 0 if it runs with none.
@@ -56,6 +57,9 @@ type Report struct {
 	// OrderDiffers says that ranks add up the same element of an allreduce in
 	// different orders, so that their results may differ in the last bits.
 	OrderDiffers bool `json:"order_differs"`
+	// Direct says that messages have no slots: there are no regimes, MinSlots is 0,
+	// and a size decides nothing.
+	Direct bool `json:"direct,omitempty"`
 	// OneSided says that the program puts, gets, signals and waits. It has no slots
 	// and no regimes.
 	OneSided bool `json:"one_sided,omitempty"`
@@ -104,6 +108,13 @@ func (r *Report) Summary() string {
 		}
 		return s
 	}
+	if r.Direct {
+		s := "the check holds: results, no races, no deadlock with 0 slots (Direct)"
+		if r.OrderDiffers {
+			s += "; ranks add in different orders"
+		}
+		return s
+	}
 	s := fmt.Sprintf("the check holds: results, %s, no races, no deadlock with %s or more",
 		plural(len(r.Regimes), "size regime"), plural(int(r.MinSlots), "slot"))
 	if r.OrderDiffers {
@@ -135,6 +146,12 @@ func judge(ctx context.Context, p *ir.Program, o Options, rep *Report, f *findin
 	m, err := newModel(ctx, p, f)
 	if m == nil || err != nil {
 		return err
+	}
+	if p.Direct() {
+		if emptyWindow(m.p, o, f) {
+			return nil
+		}
+		return judgeDirect(ctx, m, rep, f)
 	}
 	order, err := checkDeadlock(ctx, m, o, rep, f)
 	if order == nil || err != nil {

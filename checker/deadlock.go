@@ -17,11 +17,10 @@ const maxSlots = 1 << 20
 // least that would do. It returns an order of all steps that respects program
 // order, dependencies and messages; nil if there is none.
 func checkDeadlock(ctx context.Context, m *model, o Options, rep *Report, f *findings) ([]int32, error) {
-	w := newWindow(m.p, o)
-	if w.most > 0 && w.most < w.minBytes {
-		f.errorf(diag.Pos{}, CodeProgram, "the size window from %d to %d bytes is empty", w.minBytes, w.most)
+	if emptyWindow(m.p, o, f) {
 		return nil, nil
 	}
+	w := newWindow(m.p, o)
 	rep.Regimes, rep.SafeMaxBytes = m.regimes(&w), -1
 	s := newSimulation(m)
 

@@ -13,6 +13,10 @@
 //     happens-before (races, order, forest, live);
 //   - the report itself (checker).
 //
+// Programs of protocol Direct have no slots. Their events and transfers, deadlocks and
+// races are in the files that begin with direct; structure, values and the judgment
+// of results are as above.
+//
 // One-sided programs (puts, signals, waits, packets) have the same five parts in the
 // files that begin with one: onestructure; onesided (the sizes that matter),
 // onemodel, onerun and onewait (execution and deadlock); result and values as above;
@@ -55,6 +59,10 @@
 // only through other ranks cost nothing much if one chain of messages and
 // dependencies shows it, and else (steps) x (thread blocks on the earlier side of
 // such a pair) in time, in constant memory.
+//
+// With protocol Direct deadlocks cost the events and what each waits for, and races the
+// chunks moved; a pair of transfers that neither a thread block nor a rank that takes
+// part in both orders costs (events) x (thread blocks on the earlier side) in time.
 //
 // One-sided programs are run about four times for each of one to three shapes of
 // chunk. Each meeting, signal and release costs the thread blocks of all ranks at

@@ -59,5 +59,5 @@ func TestEveryCodeIsExplained(t *testing.T) {
 
 // codesInUse are the constants of this package.
 var codesInUse = []string{CodeProgram, CodeStep, CodeBounds, CodeOverlap, CodeDependency, CodeConnectionOwner, CodeCountMismatch,
-	CodeNoLink, CodeDeadlock, CodeWrongResult, CodeInputClobbered, CodeRace, CodeRaceAcross, CodeOrderDiffers, CodeLeftover,
+	CodeNoLink, CodeNoMemory, CodeDeadlock, CodeWrongResult, CodeInputClobbered, CodeRace, CodeRaceAcross, CodeOrderDiffers, CodeLeftover,
 	CodeUndecided, CodeFit, CodeTooLarge}

@@ -31,6 +31,10 @@ type inOrder struct {
 }
 
 func newInOrder(s *ir.Spec) *inOrder {
+	if s.Protocol >= ir.Direct { // nor does it depend on a rendezvous
+		slots := *s
+		slots.Protocol, s = ir.Simple, &slots
+	}
 	b := &inOrder{p: &ir.Program{Spec: s, Transport: ir.Transport{Slots: enough, SlotBytes: 1}, GPUs: make([]ir.GPU, s.Ranks())}}
 	b.scratch = make([][]int32, len(s.Buffers))
 	for r := range b.p.GPUs {

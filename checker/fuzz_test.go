@@ -18,8 +18,13 @@ func FuzzCheck(f *testing.F) {
 	f.Add(uint64(2), []byte{0, 10, 1, 10, 2, 5, 3, 10, 4, 6, 5, 3})
 	f.Add(uint64(3), []byte{9, 10, 30, 12, 45, 2, 61, 11, 18, 4})
 	f.Add(uint64(4), []byte{6, 10, 7, 1, 8, 3, 10, 2, 11, 5, 12, 12})
+	f.Add(uint64(1001), []byte{9, 10, 30, 12, 45, 2, 61, 11, 18, 4}) // from 1000 on with protocol Direct
+	f.Add(uint64(1004), []byte{})
 	f.Fuzz(func(t *testing.T, seed uint64, edits []byte) {
 		p := randomProgram(seed % 1000)
+		if seed/1000%2 == 1 {
+			p.Protocol, p.Transport = ir.Direct, ir.Transport{}
+		}
 		for i := 0; i+1 < len(edits) && i < 40; i += 2 {
 			edit(p, int(edits[i]), hostile[int(edits[i+1])%len(hostile)])
 		}

@@ -118,3 +118,8 @@ func stepName(rank ir.Rank, tb, s int32, kind ir.StepKind) string {
 func (c *conn) String() string {
 	return fmt.Sprintf("connection %d -> %d on channel %d", c.src, c.dst, c.channel)
 }
+
+// errorAt is an error at step s.
+func errorAt(m *model, s int32, code, format string, args ...any) *diag.Message {
+	return diag.Errorf(m.pos(s), code, format, args...)
+}

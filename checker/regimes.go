@@ -3,6 +3,7 @@ package checker
 import (
 	"slices"
 
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 )
 
@@ -33,6 +34,22 @@ func newWindow(p *ir.Program, o Options) window {
 		w.leastK = min(w.regime(w.maxChunk), w.mostK)
 	}
 	return w
+}
+
+// emptyWindow refuses options and program that together leave no size.
+func emptyWindow(p *ir.Program, o Options, f *findings) bool {
+	least, most := p.MinBytes, p.MaxBytes
+	if o.MinBytes > 0 {
+		least = o.MinBytes
+	}
+	if o.MaxBytes > 0 {
+		most = o.MaxBytes
+	}
+	if most == 0 || most >= least {
+		return false
+	}
+	f.errorf(diag.Pos{}, CodeProgram, "the size window from %d to %d bytes is empty", least, most)
+	return true
 }
 
 // chunkBytes is ir.ChunkBytes without overflow.

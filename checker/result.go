@@ -22,16 +22,8 @@ type execution struct {
 }
 
 func checkResult(ctx context.Context, m *model, order []int32, rep *Report, f *findings) error {
-	e := &execution{
-		m:      m,
-		v:      newValues(m.nLocs),
-		now:    make([]int32, m.nLocs),
-		writer: make([]int32, m.nLocs),
-		sent:   make([]int32, m.touched),
-	}
-	for i := range e.now {
-		e.now[i], e.writer[i] = int32(i), ir.None
-	}
+	e := newExecution(m)
+	e.sent = make([]int32, m.touched)
 	for i, s := range order {
 		if i&0xffff == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -39,6 +31,20 @@ func checkResult(ctx context.Context, m *model, order []int32, rep *Report, f *f
 		e.run(s)
 	}
 	e.sent = nil
+	return e.judge(ctx, rep, f)
+}
+
+// newExecution is the state before the first step.
+func newExecution(m *model) *execution {
+	e := &execution{m: m, v: newValues(m.nLocs), now: make([]int32, m.nLocs), writer: make([]int32, m.nLocs)}
+	for i := range e.now {
+		e.now[i], e.writer[i] = int32(i), ir.None
+	}
+	return e
+}
+
+// judge compares what the run left behind with the collective's demands.
+func (e *execution) judge(ctx context.Context, rep *Report, f *findings) error {
 	e.holds()
 	j := &judgment{e: e, f: f}
 	if err := j.outputs(ctx); err != nil {

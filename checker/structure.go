@@ -45,9 +45,14 @@ func validFrame(p *ir.Program, f *findings) bool {
 		return bad("the program has %s, its collective %d", plural(len(p.GPUs), "rank"), p.Coll.Ranks)
 	case !validCollective(p.Coll, f):
 		return false
+	case p.Direct():
+		if p.Transport != (ir.Transport{}) {
+			return bad("protocol Direct has no slots, got %d of %d bytes", p.Transport.Slots, p.Transport.SlotBytes)
+		}
 	case p.Transport.Slots < 1 || p.Transport.SlotBytes < 1:
 		return bad("the transport has %d slots of %d bytes, want 1 or more of both", p.Transport.Slots, p.Transport.SlotBytes)
-	case p.MinBytes < 0 || p.MaxBytes < 0 || p.MaxBytes > 0 && p.MaxBytes < p.MinBytes:
+	}
+	if p.MinBytes < 0 || p.MaxBytes < 0 || p.MaxBytes > 0 && p.MaxBytes < p.MinBytes {
 		return bad("the size window from %d to %d bytes is empty", p.MinBytes, p.MaxBytes)
 	}
 	if t := p.Topo; t != nil && t.Bandwidth != nil &&

@@ -69,7 +69,7 @@ func drawCustom(t *rapid.T, n int32) *ir.CustomSpec {
 func drawSpec(t *rapid.T) *ir.Spec {
 	c := drawCollective(t)
 	s := &ir.Spec{Name: names.Draw(t, "program"), Coll: c,
-		Protocol:      ir.Protocol(rapid.IntRange(0, 2).Draw(t, "protocol")),
+		Protocol:      ir.Protocol(rapid.IntRange(0, 3).Draw(t, "protocol")),
 		Policy:        ir.ThreadblockPolicy(rapid.IntRange(0, 1).Draw(t, "policy")),
 		Instances:     rapid.Int32Range(1, 8).Draw(t, "instances"),
 		Interleaved:   rapid.Bool().Draw(t, "interleaved"),

@@ -15,7 +15,7 @@ func (p *Program) validateOneSided() error {
 	switch {
 	case len(o.GPUs) != len(p.GPUs):
 		return malformed("program: got the channels of %d GPUs, want %d", len(o.GPUs), len(p.GPUs))
-	case o.Packets != (p.Protocol == LL) || p.Protocol == LL128:
+	case o.Packets != (p.Protocol == LL) || p.Protocol > LL:
 		return malformed("program: protocol %s and packets %t disagree", p.Protocol, o.Packets)
 	case o.ThreadsPerBlock < 1 || o.Alignment < 1:
 		return malformed("program: got %d threads a block and an alignment of %d bytes, want at least 1",

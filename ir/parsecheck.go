@@ -187,7 +187,7 @@ func (s *Spec) validate(needBuffers bool) error {
 	if err := s.Coll.Validate(); err != nil {
 		return err
 	}
-	if s.Protocol > LL128 || s.Policy > Manual || s.Instances < 1 {
+	if s.Protocol > AutoProtocol || s.Protocol == AutoProtocol && !needBuffers || s.Policy > Manual || s.Instances < 1 {
 		return malformed("spec: protocol %d, policy %d or instances %d is out of range", s.Protocol, s.Policy, s.Instances)
 	}
 	if t := s.Topo; t != nil && t.Bandwidth != nil {

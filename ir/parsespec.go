@@ -57,7 +57,11 @@ func (t *textReader) specLine(s *Spec, key string) bool {
 	case "protocol":
 		t.spaces()
 		from := t.at
-		p, err := ParseProtocol(string(t.word()))
+		word := string(t.word())
+		p, err := ParseProtocol(word)
+		if word == AutoProtocol.String() {
+			p, err = AutoProtocol, nil
+		}
 		if err != nil {
 			t.at = from
 			t.failf("%v", err)

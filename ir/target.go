@@ -12,9 +12,10 @@ const (
 	TargetRCCL                   // ROCm/rccl while it had MSCCL: no fused steps
 	TargetPlain                  // MSCCL XML of any size, for this project's own tools
 	TargetAstra                  // unfused MSCCL XML for simulators: ASTRA-sim's converter to Chakra
+	TargetNative                 // this project's own runtimes, which know more than XML can say
 )
 
-var targetNames = [...]string{"msccl", "executor", "rccl", "plain", "astra"}
+var targetNames = [...]string{"msccl", "executor", "rccl", "plain", "astra", "native"}
 
 // String is the name used on the command line.
 func (t Target) String() string {
@@ -34,7 +35,7 @@ func ParseTarget(s string) (Target, error) {
 			return Target(i), nil
 		}
 	}
-	return 0, fmt.Errorf("target: got %q, want msccl, executor, rccl, plain or astra", s)
+	return 0, fmt.Errorf("target: got %q, want msccl, executor, rccl, plain, astra or native", s)
 }
 
 // Limits are the numbers a runtime's parser and kernel impose; 0 is no limit.
@@ -77,7 +78,29 @@ func (t Target) Limits() Limits {
 // Transport is the connection of protocol p in the target's runtime. The
 // in-flight messages are NCCL's: 8 steps a connection, of which Simple uses 4
 // for a message. Plain uses the slots of msccl.
+//
+// Native programs have slots of their own. A chunk larger than a slot is done in
+// tiles, and all steps run once for each tile: smaller ones fill and drain a
+// program's pipeline sooner and keep what is in flight in a GPU's cache, larger ones
+// need fewer rounds of waiting. A rank has a connection to each peer for each of many
+// instances, so memory counts too: with these slots one takes 0.5, 1 and 2 MiB. LL
+// is for messages of few KiB, which its slots hold in one tile as they are. LL128's
+// are 1,024 whole lines of 120 bytes of data, where msccl's 576,000 bytes would make 5 MB
+// of a connection. Simple has four slots, so that a sender is not held up by
+// a receiver that is one step behind, of a size at which a tile takes some 10 us or
+// more and its handshake one or two.
 func (t Target) Transport(p Protocol) Transport {
+	if t == TargetNative {
+		switch p {
+		case LL:
+			return Transport{Slots: 8, SlotBytes: 32 << 10}
+		case LL128:
+			return Transport{Slots: 8, SlotBytes: 120 << 10}
+		case Direct:
+			return Transport{}
+		}
+		return Transport{Slots: 4, SlotBytes: 512 << 10}
+	}
 	switch p {
 	case LL:
 		if t == TargetRCCL {
@@ -89,6 +112,8 @@ func (t Target) Transport(p Protocol) Transport {
 			return Transport{Slots: 8, SlotBytes: 50176}
 		}
 		return Transport{Slots: 8, SlotBytes: 576000}
+	case Direct:
+		return Transport{}
 	}
 	return Transport{Slots: 2, SlotBytes: 2 << 20}
 }

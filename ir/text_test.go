@@ -214,7 +214,7 @@ func TestParseErrors(t *testing.T) {
 		{chunk("chunkdag \"p\"\ncollective alltoallv ranks 2 factor 1 split 1\ncounts 1: 1 1\n"), `f:3:8: got "1:", want 0`},
 		{chunk(strings.Replace(head, "protocol LL\n", "", 1)), `f: the header has no line "protocol"`},
 		{chunk(strings.Replace(head, "protocol LL\n", "protocol LL\nprotocol LL\n", 1)), `f:5:1: second line "protocol"`},
-		{chunk(strings.Replace(head, "protocol LL", "protocol ll", 1)), `f:4:10: protocol: got "ll", want Simple, LL or LL128`},
+		{chunk(strings.Replace(head, "protocol LL", "protocol ll", 1)), `f:4:10: protocol: got "ll", want Simple, LL, LL128 or Direct`},
 		{chunk(strings.Replace(head, "2*2", "2*3", 1)), `f:6:19: the list has more than 2 numbers`},
 		{chunk(strings.Replace(head, "2*2", "2", 1)), `f:6:17: got 1 numbers, want 2`},
 		{chunk(head + "1 copy 0.i[0] -> 1.i[0] x1\n"), `f:8:1: got "1", want 0`},

@@ -29,8 +29,8 @@ func checkSpec(s *ir.Spec) *diag.Message {
 		return bad("instances: got %d, want 1 or more", s.Instances)
 	case s.Instances > maxFactor:
 		return bad("instances: got %d, want %d at most", s.Instances, maxFactor)
-	case s.Protocol > ir.LL128:
-		return bad("protocol: got %s, want Simple, LL or LL128", s.Protocol)
+	case s.Protocol > ir.AutoProtocol:
+		return bad("protocol: got %s, want Simple, LL, LL128, Direct or auto", s.Protocol)
 	case s.Policy > ir.Manual:
 		return bad("thread block policy: got %d, want auto or manual", s.Policy)
 	case c.Kind > ir.Custom:

@@ -49,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 		{"too many instances", with(func(s *ir.Spec) { s.Instances = 1 << 17 }), "bad-program",
 			"program: instances: got 131072, want 65536 at most"},
 		{"a protocol that isn't", with(func(s *ir.Spec) { s.Protocol = 9 }), "bad-program",
-			"program: protocol: got Protocol(9), want Simple, LL or LL128"},
+			"program: protocol: got Protocol(9), want Simple, LL, LL128, Direct or auto"},
 		{"a policy that isn't", with(func(s *ir.Spec) { s.Policy = 9 }), "bad-program",
 			"program: thread block policy: got 9, want auto or manual"},
 		{"a collective that isn't", coll(ir.NewCollective(99, 2, 1, true)), "bad-program", "program: collective: unknown kind 99"},

@@ -12,6 +12,9 @@
 //   - Mutants are programs of the library and real files with a single edit (draft,
 //     mutate, sources, mutants). Random programs are made of whole transfers or
 //     compiled ones, damaged or not (raw, random).
+//   - Programs of protocol Direct have a judge that only runs them, in random order
+//     and with single moves held up (meet, direct); compiled ones have to hold by it
+//     and to run (direct_compiled, direct_run).
 //   - The tests are tested in turn: verdicts made by hand (oracles), and a list of
 //     mistakes in the checker with each of which they must fail (teeth).
 //

@@ -27,7 +27,11 @@ type rawEnd struct {
 	conn connKey
 }
 
-func newRaw(rng *rand.Rand) *ir.Program {
+func newRaw(rng *rand.Rand) *ir.Program { return newRawSteps(rng, false) }
+
+// newRawSteps is newRaw; to meet means with exchanges, and what the program computes
+// by protocol Direct.
+func newRawSteps(rng *rand.Rand, meets bool) *ir.Program {
 	g := &rawProgram{Rand: rng, ends: map[rawEnd]int{}, tbs: 1 + rng.IntN(3)}
 	ranks := int32(2 + g.IntN(2))
 	c := ir.NewCollective(ir.Custom, ranks, 1, g.IntN(2) == 0)
@@ -56,10 +60,18 @@ func newRaw(rng *rand.Rand) *ir.Program {
 			g.step(g.IntN(int(ranks)), g.IntN(g.tbs), ir.Step{Kind: ir.Copy + ir.StepKind(g.IntN(2)), Count: 1 + g.Int32N(2)})
 			continue
 		}
+		if meets && g.IntN(3) == 0 {
+			g.exchange()
+			continue
+		}
 		g.transfer()
 	}
 	p = g.d.program()
-	g.demand(p)
+	if meets {
+		g.demandDirect(p)
+	} else {
+		g.demand(p)
+	}
 	return p
 }
 
@@ -192,6 +204,11 @@ func (g *rawProgram) demand(p *ir.Program) {
 			}
 		}
 	}
+	g.demandMemory(p, m, v, s.mem)
+}
+
+// demandMemory makes a memory the collective's demand.
+func (g *rawProgram) demandMemory(p *ir.Program, m *machine, v *values, mem []int32) {
 	initial := map[int32]ir.Contribution{}
 	for r := range ir.Rank(p.Coll.Ranks) {
 		for i := range int32(rawChunks) {
@@ -201,7 +218,7 @@ func (g *rawProgram) demand(p *ir.Program) {
 	for r := range p.GPUs {
 		for i := range int32(rawChunks) {
 			var want []ir.Contribution
-			for _, l := range v.lists[s.mem[m.cell(ir.Rank(r), ir.Place{Buf: ir.Output, Index: i})]] {
+			for _, l := range v.lists[mem[m.cell(ir.Rank(r), ir.Place{Buf: ir.Output, Index: i})]] {
 				if w, ok := initial[l]; ok {
 					want = append(want, w)
 				} else {

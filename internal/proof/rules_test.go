@@ -16,7 +16,11 @@ type connKey struct {
 // on each other: what a step or a thread block says by itself, then what the two
 // ends of connections say together.
 func brokenRules(p *ir.Program) classes {
-	if p.Transport.Slots < 1 || p.Transport.SlotBytes < 1 || p.MaxBytes > 0 && p.MaxBytes < p.MinBytes {
+	slotted := p.Transport.Slots >= 1 && p.Transport.SlotBytes >= 1
+	if p.Protocol == ir.Direct {
+		slotted = p.Transport.Slots == 0 && p.Transport.SlotBytes == 0
+	}
+	if !slotted || p.MaxBytes > 0 && p.MaxBytes < p.MinBytes {
 		return badProgram
 	}
 	var c classes

@@ -47,6 +47,18 @@ var sizes = []map[string]string{
 // single chunks as well as for those of MSCCL.
 func libraryPrograms(t *testing.T) []source {
 	t.Helper()
+	return library(t, func(d *ir.ChunkDAG, i int) compiler.Options {
+		if i%2 == 1 {
+			return compiler.Options{Target: ir.TargetRCCL, Slots: 2, SlotBytes: 64, MaxBytes: 4096}
+		}
+		return compiler.Options{Target: ir.TargetPlain}
+	})
+}
+
+// library compiles all algorithms in several sizes and both modes; options may
+// change a program before it is compiled.
+func library(t *testing.T, options func(d *ir.ChunkDAG, i int) compiler.Options) []source {
+	t.Helper()
 	var out []source
 	for _, name := range algorithms.Names() {
 		params := paramsOf(t, name)
@@ -81,11 +93,8 @@ func libraryPrograms(t *testing.T) []source {
 				}
 				t.Fatal(err)
 			}
-			o := compiler.Options{Target: ir.TargetPlain}
-			if i%2 == 1 {
-				o = compiler.Options{Target: ir.TargetRCCL, Slots: 2, SlotBytes: 64, MaxBytes: 4096}
-			}
-			r, err := compiler.Compile(context.Background(), s.Programs[0].DAG, o)
+			d := s.Programs[0].DAG
+			r, err := compiler.Compile(context.Background(), d, options(d, i))
 			if err != nil {
 				t.Fatalf("compiling %s %s: %v", name, id, err)
 			}

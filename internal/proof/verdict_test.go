@@ -28,12 +28,13 @@ const (
 	wrongResult
 	clobbered
 	race
+	memoryless
 )
 
 var classNames = [...]string{
 	checker.CodeProgram, checker.CodeStep, checker.CodeBounds, checker.CodeOverlap, checker.CodeDependency,
 	checker.CodeNoLink, checker.CodeConnectionOwner, checker.CodeCountMismatch, checker.CodeDeadlock,
-	checker.CodeWrongResult, checker.CodeInputClobbered, checker.CodeRace,
+	checker.CodeWrongResult, checker.CodeInputClobbered, checker.CodeRace, checker.CodeNoMemory,
 }
 
 func (c classes) String() string {

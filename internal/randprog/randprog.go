@@ -39,6 +39,7 @@ type Options struct {
 	MaxInstances int // default 3
 	MaxTerms     int // most contributions summed at one location of a free program; default 12
 	Family       Family
+	Direct       bool // protocol Direct is among those to choose from
 }
 
 func (o *Options) fill() error {
@@ -130,7 +131,11 @@ func (g *generator) between(lo, hi int) int { return lo + g.IntN(hi-lo+1) }
 // header chooses what is independent of the operations.
 func (g *generator) header(name string) {
 	g.spec.Name = name
-	g.spec.Protocol = ir.Protocol(g.IntN(3))
+	protocols := int(ir.LL128) + 1
+	if g.o.Direct {
+		protocols = int(ir.Direct) + 1
+	}
+	g.spec.Protocol = ir.Protocol(g.IntN(protocols))
 	g.spec.Instances = int32(g.between(1, g.o.MaxInstances))
 	g.spec.Fusion = !g.one(4)
 	g.spec.DependenceNop = g.one(8)

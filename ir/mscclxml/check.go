@@ -29,6 +29,13 @@ func check(p *ir.Program, t ir.Target) (*dialect, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if t == ir.TargetNative {
+		return nil, diag.Errorf(diag.Pos{}, "xml-program", "target native has no XML").Suggest("write it for another target, or in the text form")
+	}
+	if p.Direct() {
+		return nil, diag.Errorf(diag.Pos{}, "xml-direct", "protocol Direct has no slots, for which MSCCL XML has no word").
+			Suggest("compile with protocol Simple, LL or LL128, or ask for the program to be mapped to Simple (--direct-as-simple)")
+	}
 	c := &checker{p: p, target: t, limits: t.Limits(), bound: runtime(t), rank: -1, tb: -1, step: -1}
 	d, err := newDialect(p, t)
 	if err != nil {
@@ -167,13 +174,13 @@ func (c *checker) checkStep(gpu *ir.GPU, tb *ir.ThreadBlock) error {
 	st := &tb.Steps[c.step]
 	switch {
 	case st.Kind.Sends() && (st.SendPeer != tb.Send || tb.Send == ir.None):
-		return c.internal("it sends to rank %d, its thread block to %d", st.SendPeer, tb.Send)
+		return c.native("it sends to rank %d, its thread block to %d", st.SendPeer, tb.Send)
 	case st.Kind.Receives() && (st.RecvPeer != tb.Recv || tb.Recv == ir.None):
-		return c.internal("it receives from rank %d, its thread block from %d", st.RecvPeer, tb.Recv)
+		return c.native("it receives from rank %d, its thread block from %d", st.RecvPeer, tb.Recv)
 	case st.Chan != tb.Chan && (st.Kind.Sends() || st.Kind.Receives()):
-		return c.internal("it uses channel %d, its thread block %d", st.Chan, tb.Chan)
+		return c.native("it uses channel %d, its thread block %d", st.Chan, tb.Chan)
 	case st.DepEnd-st.DepStart > 1:
-		return c.internal("it waits for %d steps, an XML step can name one", st.DepEnd-st.DepStart)
+		return c.native("it waits for %d steps, an XML step can name one", st.DepEnd-st.DepStart)
 	}
 	if err := c.dependency(gpu, tb, st); err != nil {
 		return err
@@ -319,6 +326,12 @@ func (c *checker) refuse(got, limit int64, what, why string) error {
 		text += " (" + why + ")"
 	}
 	return c.at("xml-limit", "%s", text).Suggest("target plain has no such limit; this project's own runtimes read it")
+}
+
+// native is for what programs for target native may do and XML can't say.
+func (c *checker) native(format string, args ...any) error {
+	return c.at("xml-program", "%s", fmt.Sprintf(format, args...)).
+		Suggest("XML has one peer each way and one channel a thread block, and one wait a step: compile the script for target %s", c.target)
 }
 
 // internal is a program that no compiler of this project makes, but that a file

@@ -68,8 +68,11 @@ func (b *build) plainAlgo() {
 	b.dialect = ir.TargetPlain
 	if at, ok := a.find("target"); ok {
 		t, err := ir.ParseTarget(at.value)
-		if err != nil {
+		switch {
+		case err != nil:
 			c.errorf(at.at, CodeValue, "%s", err)
+		case t == ir.TargetNative:
+			c.errorf(at.at, CodeValue, "target native has no XML")
 		}
 		b.dialect = t
 	}
@@ -98,7 +101,7 @@ func (b *build) plainAlgo() {
 func (b *build) plainProtocol(a attributes) {
 	c := b.c
 	at, ok := a.find("proto")
-	p, err := ir.ParseProtocol(at.value)
+	p, err := parseProtocol(at.value)
 	switch {
 	case !ok:
 		c.errorf(c.doc.at, CodeValue, "there is no proto, want Simple, LL or LL128: it decides how much fits into a connection")

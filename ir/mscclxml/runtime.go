@@ -52,7 +52,7 @@ func (b *build) runtimeAlgo() {
 		b.name = b.name[:min(len(b.name), int(b.dialect.Limits().NameBytes))]
 	}
 	if b.required(a, "proto") {
-		p, err := ir.ParseProtocol(a.get("proto"))
+		p, err := parseProtocol(a.get("proto"))
 		if err != nil {
 			c.refuse(c.doc.at, "proto", "proto %s, want Simple, LL or LL128", quote(a.get("proto")))
 		}

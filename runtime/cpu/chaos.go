@@ -10,6 +10,7 @@ import (
 type Chaos struct {
 	Seed uint64
 	// Slots is the depth of every connection instead of the program's; 0 keeps it.
+	// Protocol Direct has none.
 	Slots int32
 }
 

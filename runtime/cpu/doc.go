@@ -20,6 +20,15 @@
 // holding the input slot, computes from slot to slot, and only then frees the
 // input slot. A wait is satisfied by the named step or any later one that posts.
 //
+// # Protocol Direct
+//
+// There are no slots, regimes or tiles: see docs/direct.md. Every step has a stage,
+// raised by its own thread block: it has arrived, its own part is done, it has ended.
+// Who moves the bytes waits for the stages of the others and goes from memory to
+// memory. The rules decide alone who that is, so the k-th send of a connection
+// finds the k-th receive before the run. In chaos mode bytes are moved in two
+// halves with others' turns between.
+//
 // # One-sided programs
 //
 // They have operations on memory of all ranks in place of steps, counters in place

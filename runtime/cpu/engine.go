@@ -22,6 +22,7 @@ const (
 	waitSemaphore          // a semaphore above 0
 	waitBarrier            // the others at a barrier
 	waitPacket             // one of some packets
+	waitPeer               // a step of protocol Direct, of a thread block of any rank
 )
 
 // wait is one condition, and where in the program it stands.
@@ -30,8 +31,8 @@ type wait struct {
 	step int32
 	tile int64
 	conn *conn
-	of   *worker // waitStep
-	goal int64   // waitStep: value of of.posted; waitSignal, waitBarrier: of the count; waitPacket: the flag
+	of   *worker // waitStep, waitPeer
+	goal int64   // waitStep: value of of.posted; waitPeer: the step times stages, plus its stage; waitSignal, waitBarrier: of the count; waitPacket: the flag
 
 	// Of a one-sided program, where step is an index of OneSided.Ops:
 	spot    *spot
@@ -51,6 +52,8 @@ func (c *wait) ready() bool {
 		return c.conn.hasSlot()
 	case waitStep:
 		return c.of.posted.Load() >= c.goal
+	case waitPeer:
+		return c.of.meetings[c.goal/stages].stage.Load() >= int32(c.goal%stages)
 	case waitSignal:
 		return c.count.value.Load() >= c.goal
 	case waitSemaphore:
@@ -99,6 +102,9 @@ func (e *engine) run() error {
 	}
 	for _, w := range e.workers {
 		w.posted.Store(0)
+		for i := range w.meetings {
+			w.meetings[i].stage.Store(0)
+		}
 		w.events = w.events[:0]
 	}
 	e.mu.Lock()
@@ -185,7 +191,7 @@ func (w *worker) register() {
 		c.conn.waitingReceiver.Store(w)
 	case waitSlot:
 		c.conn.waitingSender.Store(w)
-	case waitStep:
+	case waitStep, waitPeer:
 		c.of.sleeping = append(c.of.sleeping, w)
 		c.of.sleepers.Add(1)
 	default:
@@ -200,7 +206,7 @@ func (w *worker) unregister() {
 		c.conn.waitingReceiver.Store(nil)
 	case waitSlot:
 		c.conn.waitingSender.Store(nil)
-	case waitStep:
+	case waitStep, waitPeer:
 		i := slices.Index(c.of.sleeping, w)
 		c.of.sleeping = slices.Delete(c.of.sleeping, i, i+1)
 		c.of.sleepers.Add(-1)

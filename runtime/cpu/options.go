@@ -44,7 +44,7 @@ type Progress struct {
 type Report struct {
 	Bytes       int64 `json:"bytes"`        // really run; see runtime.NewLayout
 	PaddedBytes int64 `json:"padded_bytes"` // moved by the program, padding included
-	Regime      int32 `json:"regime"`       // chunks a message carries (K); 1 for one-sided programs
+	Regime      int32 `json:"regime"`       // chunks a message carries (K); 1 for one-sided programs; 0 with Direct, all of a step
 	Tiles       int64 `json:"tiles"`
 	Workers     int   `json:"workers"`     // goroutines: thread blocks
 	Connections int   `json:"connections"` // ends of channels of one-sided programs

@@ -61,12 +61,19 @@ func newPlan(p *ir.Program, l *runtime.Layout) (*plan, error) {
 	case len(p.GPUs) != int(p.Coll.Ranks):
 		return nil, diag.Errorf(diag.Pos{}, "program", "run: the program has %d GPUs, its collective %d ranks",
 			len(p.GPUs), p.Coll.Ranks)
+	case p.Direct():
+		if t != (ir.Transport{}) {
+			return nil, diag.Errorf(diag.Pos{}, "slots", "run: protocol Direct has no slots, got %d of %d bytes", t.Slots, t.SlotBytes)
+		}
 	case t.Slots < 1 || t.SlotBytes < size:
 		return nil, diag.Errorf(diag.Pos{}, "slots", "run: %d slots of %d bytes can't carry %v",
 			t.Slots, t.SlotBytes, l.DType)
 	}
 	pl := &plan{prog: p, layout: l, regime: t.Regime(l.PaddedBytes(), l.Chunks)}
-	pl.tile = min(t.SlotBytes/size*size, l.ChunkBytes())
+	pl.tile = l.ChunkBytes()
+	if !p.Direct() {
+		pl.tile = min(t.SlotBytes/size*size, pl.tile)
+	}
 	if pl.tile > 0 {
 		pl.tiles = (l.ChunkBytes() + pl.tile - 1) / pl.tile
 	}
@@ -76,7 +83,10 @@ func newPlan(p *ir.Program, l *runtime.Layout) (*plan, error) {
 			return nil, err
 		}
 	}
-	return pl, pl.resolve()
+	if err := pl.resolve(); err != nil || !p.Direct() {
+		return pl, err
+	}
+	return pl, pl.meet()
 }
 
 // placeRank lays a rank's buffers out.
@@ -268,7 +278,9 @@ func (pl *plan) need() int64 {
 		add(pl.ranks[r].size, 1)
 	}
 	for _, c := range pl.conns {
-		add(pl.slots(c), pl.stride(c))
+		if !pl.prog.Direct() {
+			add(pl.slots(c), pl.stride(c))
+		}
 	}
 	return int64(total)
 }
@@ -292,6 +304,9 @@ func (pl *plan) allocate() {
 		w.memory = pl.ranks[w.rank].bytes
 	}
 	for _, c := range pl.conns {
+		if pl.prog.Direct() {
+			continue
+		}
 		c.allocate(pl.slots(c), pl.stride(c))
 	}
 }

@@ -38,7 +38,7 @@ func Run(ctx context.Context, p *ir.Program, o Options) (*Report, error) {
 	if err := layout.CheckWindow(p); !o.AnySize && err != nil {
 		return nil, err
 	}
-	if o.Chaos != nil && o.Chaos.Slots > 0 {
+	if o.Chaos != nil && o.Chaos.Slots > 0 && !p.Direct() {
 		deeper := *p
 		deeper.Transport.Slots = o.Chaos.Slots
 		p = &deeper
@@ -94,6 +94,9 @@ func (r *runner) run(ctx context.Context) (*Report, error) {
 	defer context.AfterFunc(ctx, func() { r.interrupt(ctx) })()
 	rep := &Report{Bytes: r.layout.Bytes(), PaddedBytes: r.layout.PaddedBytes(), Regime: r.regime, Tiles: r.tiles,
 		Workers: len(r.workers), Connections: len(r.conns)}
+	if r.prog.Direct() {
+		rep.Regime = 0
+	}
 	for i := range r.total {
 		// In place every run needs its inputs back, unless nobody looks at the
 		// result; out of place a last run on junk outputs shows that it did the

@@ -43,6 +43,10 @@ func (e *engine) deadlock() error {
 		return e.listWaiting(diag.Errorf(diag.Pos{}, "deadlock",
 			"run: deadlock: every thread block that is not done waits, %d of %d", e.live, len(e.workers)))
 	}
+	if e.prog.Direct() {
+		return e.listWaiting(diag.Errorf(diag.Pos{}, "deadlock",
+			"run: deadlock: every thread block that is not done waits, %d of %d (no slots: protocol Direct)", e.live, len(e.workers)))
+	}
 	m := diag.Errorf(diag.Pos{}, "deadlock",
 		"run: deadlock: every thread block that is not done waits, %d of %d (slots per connection: %d, chunks per message: %d)",
 		e.live, len(e.workers), e.prog.Transport.Slots, e.regime)
@@ -92,6 +96,8 @@ func (c *wait) describe(e *engine) string {
 	case waitSlot:
 		return fmt.Sprintf("a free slot to rank %d on channel %d (all %d are full%s)",
 			c.conn.key.dst, c.conn.key.channel, c.conn.slots, c.conn.receiver.state("receiver"))
+	case waitPeer:
+		return c.describePeer()
 	}
 	n := int64(len(c.of.steps))
 	step := (c.goal - 1) % n

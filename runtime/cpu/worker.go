@@ -19,6 +19,8 @@ type worker struct {
 	sleepers atomic.Int32 // len(sleeping), to be read without the lock
 	events   []ir.Event
 
+	meetings []meeting // of each step, with protocol Direct
+
 	// Of a one-sided program:
 	ops     []oneOp
 	turn    int32 // of the pipeline
@@ -45,6 +47,10 @@ const slotPiece = 64 << 10
 func (w *worker) run(e *engine) {
 	if e.one != nil {
 		w.runOps(e)
+		return
+	}
+	if w.meetings != nil {
+		w.runDirect(e)
 		return
 	}
 	chunk := e.layout.ChunkBytes()
