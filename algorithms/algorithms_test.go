@@ -58,10 +58,33 @@ func compile(t *testing.T, s *starlib.Script, o compiler.Options) *ir.Program {
 // plain compiles without the limits of any runtime, for the slots of MSCCL.
 var plain = compiler.Options{Target: ir.TargetPlain}
 
-// narrow is plain with messages of two elements, so that one carries no whole
-// chunk of execute's and every step takes as many messages as it has chunks, in
-// several tiles: what large sizes do to large slots.
-var narrow = compiler.Options{Target: ir.TargetPlain, SlotBytes: 8}
+// native compiles for the runtimes here. Auto is to stand for each protocol once.
+var native = compiler.Options{Target: ir.TargetNative}
+
+// narrow are messages of two elements, so that one carries no whole chunk of
+// execute's and every step takes as many messages as it has chunks, in several
+// tiles: what large sizes do to large slots.
+func narrow(o compiler.Options) compiler.Options {
+	o.SlotBytes = 8
+	return o
+}
+
+// targets are how a program of a protocol is compiled.
+func targets(p ir.Protocol) []compiler.Options {
+	switch p {
+	case ir.Direct:
+		return []compiler.Options{native}
+	case ir.AutoProtocol:
+		var list []compiler.Options
+		for _, size := range []int64{1 << 10, 1 << 20, 1 << 40} {
+			o := native
+			o.Size = size
+			list = append(list, o)
+		}
+		return list
+	}
+	return []compiler.Options{plain, narrow(plain), native, narrow(native)}
+}
 
 // judge checks and runs a program.
 func judge(t *testing.T, p *ir.Program) *checker.Report {
@@ -114,8 +137,9 @@ func TestAll(t *testing.T) {
 				seen[id] = true
 				t.Run(id, func(t *testing.T) {
 					s := load(t, name, args)
-					judge(t, compile(t, s, plain))
-					judge(t, compile(t, s, narrow))
+					for _, o := range targets(s.Programs[0].DAG.Protocol) {
+						judge(t, compile(t, s, o))
+					}
 				})
 			}
 		})
@@ -216,12 +240,17 @@ func TestSameBits(t *testing.T) {
 			continue
 		}
 		for _, mode := range []string{"true", "false"} {
-			t.Run(name+",inplace="+mode, func(t *testing.T) {
-				r := judge(t, compile(t, load(t, name, map[string]string{"inplace": mode}), plain))
-				if r.OrderDiffers {
-					t.Error("ranks add in different orders")
-				}
-			})
+			for _, proto := range []string{"LL", "Direct"} {
+				args := map[string]string{"inplace": mode, "protocol": proto}
+				t.Run(name+","+caseName(args), func(t *testing.T) {
+					s := load(t, name, args)
+					for _, o := range targets(s.Programs[0].DAG.Protocol) {
+						if judge(t, compile(t, s, o)).OrderDiffers {
+							t.Errorf("target %s: ranks add in different orders", o.Target)
+						}
+					}
+				})
+			}
 		}
 	}
 }
@@ -230,15 +259,20 @@ func TestSameBits(t *testing.T) {
 func TestDeterministic(t *testing.T) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
-			var texts [2]strings.Builder
-			for i := range texts {
-				p := compile(t, load(t, name, map[string]string{"instances": "2"}), compiler.Options{Target: ir.TargetMSCCL})
-				if err := p.WriteText(&texts[i]); err != nil {
-					t.Fatal(err)
+			for _, c := range []struct {
+				protocol string
+				options  compiler.Options
+			}{{"LL", compiler.Options{Target: ir.TargetMSCCL}}, {"LL", native}, {"Direct", native}} {
+				var texts [2]strings.Builder
+				for i := range texts {
+					p := compile(t, load(t, name, map[string]string{"instances": "2", "protocol": c.protocol}), c.options)
+					if err := p.WriteText(&texts[i]); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			if texts[0].String() != texts[1].String() {
-				t.Error("two compilations differ")
+				if texts[0].String() != texts[1].String() {
+					t.Errorf("%s for %s: two compilations differ", c.protocol, c.options.Target)
+				}
 			}
 		})
 	}

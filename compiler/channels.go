@@ -60,6 +60,10 @@ func assignChannels(_ context.Context, s *state) error {
 		}
 	}
 	s.tbs, s.tbOf = nil, filled(n, ir.None)
+	if s.blocksFirst() { // threadblocks does it
+		f.hintUnread()
+		return nil
+	}
 	if s.fused.Policy == ir.Manual {
 		if err := f.manual(); err != nil {
 			return err
@@ -158,13 +162,13 @@ func (f *channelFinder) asked(flow []int32) (channel int32, ok bool) {
 
 // canTakeBack reports whether instruction i is where and what it is because of
 // a fusion that has not been taken back yet.
-func (f *channelFinder) canTakeBack(i int32) bool {
-	slot := f.slotOf[i]
-	in := &f.fused.Instrs[i]
+func (s *state) canTakeBack(i int32) bool {
+	slot := s.slotOf[i]
+	in := &s.fused.Instrs[i]
 	if in.Kind.Sends() && in.Kind.Receives() {
-		return !f.taken.send[slot]
+		return !s.taken.send[slot]
 	}
-	return in.Kind.Receives() && f.base.Instrs[slot].RecvFrom == ir.None && !f.taken.delay[slot]
+	return in.Kind.Receives() && s.base.Instrs[slot].RecvFrom == ir.None && !s.taken.delay[slot]
 }
 
 // takeBack undoes what made instruction i what it is, and reports whether there
@@ -173,13 +177,18 @@ func (f *channelFinder) takeBack(i int32) bool {
 	if !f.canTakeBack(i) {
 		return false
 	}
-	if f.fused.Instrs[i].Kind.Sends() {
-		f.taken.send[f.slotOf[i]] = true
-	} else {
-		f.taken.delay[f.slotOf[i]] = true
-	}
+	f.withdraw(i)
 	f.retract = true
 	return true
+}
+
+// withdraw keeps what made instruction i what it is from being done again.
+func (s *state) withdraw(i int32) {
+	if s.fused.Instrs[i].Kind.Sends() {
+		s.taken.send[s.slotOf[i]] = true
+	} else {
+		s.taken.delay[s.slotOf[i]] = true
+	}
 }
 
 // obstacles lists the instructions of the flow that channel c can't hold:

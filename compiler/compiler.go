@@ -24,6 +24,9 @@ type Options struct {
 	// some scratch and later starts.
 	CanonicalOrder bool
 
+	Size           int64 // bytes that protocol auto chooses for
+	DirectAsSimple bool  // a target without protocol Direct gets Simple for it, not an error
+
 	Disable []string    // passes to leave out, by name; required ones can't be
 	Observe func(Stage) // called after every pass with what it made, or nil
 }
@@ -91,6 +94,13 @@ type state struct {
 	places []scratchMap
 	out    *ir.Program
 
+	groups *groups // threadblocks: what native programs keep together
+
+	// Direct alone.
+	when     []int32   // threadblocks: where an instruction's unit comes in their order
+	neededBy [][]int32 // threadblocks: what depends on an instruction, on its rank
+	mate     []int32   // threadblocks: the other half of an exchange, or None
+
 	taken takeback
 	notes diag.List
 	stats Stats
@@ -105,6 +115,7 @@ type takeback struct {
 	reorder int    // how far down the ladder of orders
 	window  int32  // regime that the size window was narrowed to, 0 if not
 	strict  bool   // messages of a connection keep the script's order
+	scatter bool   // groups need not stay together
 }
 
 // retry asks for the passes from the named one on to be run again.
@@ -116,6 +127,9 @@ func (r *retry) Error() string { return "retry from " + r.from }
 // program is at fault, ctx's error when canceled; anything else is a defect of
 // the compiler and names the pass.
 func Compile(ctx context.Context, d *ir.ChunkDAG, o Options) (*Result, error) {
+	if d.Protocol == ir.AutoProtocol {
+		return compileAuto(ctx, d, o)
+	}
 	s, err := newState(d, o)
 	if err != nil {
 		return nil, err
@@ -185,11 +199,20 @@ func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 		}
 		s.disabled[name] = true
 	}
+	if s.direct() && !s.native() {
+		if !o.DirectAsSimple {
+			return nil, diag.Errorf(diag.Pos{}, "protocol-target", "program %q: protocol Direct is for target native: messages of target %s go through slots", d.Name, o.Target).
+				Suggest("compile it as Simple (--direct-as-simple), or with another protocol")
+		}
+		d = withProtocol(d, ir.Simple)
+		s.source, s.chunks = d, d
+		s.note(&diag.Message{Severity: diag.Info, Code: "direct-as-simple", Text: "protocol Simple in place of Direct, which target " + o.Target.String() + " doesn't have"})
+	}
 	s.transport = o.Target.Transport(d.Protocol)
-	if o.Slots > 0 {
+	if o.Slots > 0 && !s.direct() {
 		s.transport.Slots = o.Slots
 	}
-	if o.SlotBytes > 0 {
+	if o.SlotBytes > 0 && !s.direct() {
 		s.transport.SlotBytes = o.SlotBytes
 	}
 	if o.MinBytes < 0 || o.MaxBytes < 0 || o.MaxBytes > 0 && o.MinBytes > o.MaxBytes {
@@ -201,6 +224,12 @@ func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 	s.stats.ChunkOps = len(d.Ops)
 	return s, nil
 }
+
+// native reports whether the program is for this project's own runtimes.
+func (s *state) native() bool { return s.opt.Target == ir.TargetNative }
+
+// direct reports whether messages are rendezvous.
+func (s *state) direct() bool { return s.source.Protocol == ir.Direct }
 
 // recvReduce reports whether the target runs rrc.
 func (s *state) recvReduce() bool { return s.limits.FusedSteps || s.limits.RecvReduce }

@@ -9,7 +9,8 @@
 // count) and asks for the passes from there to be run again; every such retry
 // takes something back for good, so compiling ends.
 //
-// The argument for freedom from deadlock is in order.go.
+// The argument for freedom from deadlock is in order.go, and for protocol Direct,
+// whose messages have no slots, in rendezvous.go.
 //
 // compiler imports ir and internal/diag only.
 package compiler

@@ -84,6 +84,9 @@ func (e *emitter) arrange(tbs []int32) []int32 {
 		case (x.hint != ir.None) != (y.hint != ir.None):
 			return -cmp.Compare(x.hint, y.hint)
 		}
+		if e.blocksFirst() {
+			return cmp.Or(cmp.Compare(x.instance, y.instance), cmp.Compare(x.role, y.role))
+		}
 		return cmp.Or(cmp.Compare(e.channelOf(x), e.channelOf(y)), cmp.Compare(x.send, y.send), cmp.Compare(x.recv, y.recv))
 	})
 	return used
@@ -100,11 +103,12 @@ func (e *emitter) countSteps() {
 		if e.base.DependenceNop {
 			e.hoist(e.steps[t])
 		}
-		at := int32(0)
+		at, before := int32(0), int32(ir.None)
 		for _, i := range e.steps[t] {
-			at += max(int32(len(e.waitsOf(i)))-1, 0)
+			at += e.nopsBefore(before, i)
 			e.placed[i] = at
 			at++
+			before = i
 		}
 	}
 	for i := range e.placed {
@@ -112,6 +116,20 @@ func (e *emitter) countSteps() {
 			e.posts[p] = true
 		}
 	}
+}
+
+// nopsBefore is the number of nops between two steps of a thread block: where a
+// step can wait for one thing only, one for each of the others; and one that keeps
+// a send and a receive from being taken for an exchange.
+func (e *emitter) nopsBefore(p, i int32) int32 {
+	waits := int32(len(e.waitsOf(i)))
+	switch {
+	case e.direct() && p != ir.None && waits == 0 && e.mate[i] == ir.None && e.looksExchanged(p, i):
+		return 1
+	case e.native():
+		return 0
+	}
+	return max(waits-1, 0)
 }
 
 // waitsOf lists what instruction i waits for, earliest first.
@@ -147,7 +165,7 @@ func (e *emitter) hoist(steps []int32) {
 		for _, i := range steps[a+1 : b] {
 			var stay []int32
 			for _, p := range e.waitsOf(i) {
-				if e.at[p] < e.at[steps[a]] {
+				if e.ranBefore(p, steps[a]) {
 					first = e.merge(first, p)
 				} else {
 					stay = append(stay, p)
@@ -158,6 +176,15 @@ func (e *emitter) hoist(steps []int32) {
 		e.hoisted[steps[a]] = first
 		a = b
 	}
+}
+
+// ranBefore reports whether instruction p had ended in the run of the order pass when
+// i began.
+func (s *state) ranBefore(p, i int32) bool {
+	if s.direct() {
+		return s.done(p) < s.due(i)
+	}
+	return s.at[p] < s.at[i]
 }
 
 // fusable reports whether msccl's runtime would do reduces a and b in one pass:
@@ -183,30 +210,95 @@ func (e *emitter) merge(list []int32, p int32) []int32 {
 func (e *emitter) threadBlock(t int32) ir.ThreadBlock {
 	tb := &e.tbs[t]
 	out := ir.ThreadBlock{Send: tb.send, Recv: tb.recv, Chan: e.channelOf(tb), Steps: make([]ir.Step, 0, len(e.steps[t]))}
+	if e.manyPeers() {
+		e.declare(&out, e.steps[t])
+	}
+	before := int32(ir.None)
 	for _, i := range e.steps[t] {
 		in := &e.fused.Instrs[i]
 		w := e.waitsOf(i)
-		for k := 1; k < len(w); k++ {
+		nops := int(e.nopsBefore(before, i))
+		for k := range nops {
 			nop := ir.Step{Kind: ir.Nop, Src: ir.NoPlace, Dst: ir.NoPlace, Remote: ir.NoPlace,
 				SendPeer: ir.None, RecvPeer: ir.None, Chan: out.Chan, Pos: in.Pos}
-			e.wait(&nop, w[k])
+			e.wait(&nop, w[min(k+1, len(w)):min(k+2, len(w))])
 			out.Steps = append(out.Steps, nop)
 		}
-		st := ir.Step{Kind: in.Kind, Post: e.posts[i], Src: e.place(in.Rank, in.Src), Dst: e.place(in.Rank, in.Dst), Remote: e.remote(in),
-			Count: in.Count, SendPeer: e.fused.SendPeer(ir.InstrID(i)), RecvPeer: e.fused.RecvPeer(ir.InstrID(i)), Chan: out.Chan, Pos: in.Pos}
-		st.DepStart, st.DepEnd = int32(len(e.out.Deps)), int32(len(e.out.Deps))
-		if len(w) > 0 {
-			e.wait(&st, w[0])
+		if nops > 0 {
+			w = w[:min(1, len(w))]
 		}
+		st := ir.Step{Kind: in.Kind, Post: e.posts[i], Src: e.place(in.Rank, in.Src), Dst: e.place(in.Rank, in.Dst), Remote: e.remote(in),
+			Count: in.Count, SendPeer: e.fused.SendPeer(ir.InstrID(i)), RecvPeer: e.fused.RecvPeer(ir.InstrID(i)), Chan: e.channelAt(i, out.Chan), Pos: in.Pos}
+		e.wait(&st, w)
 		out.Steps = append(out.Steps, st)
+		before = i
 	}
 	return out
 }
 
-func (e *emitter) wait(s *ir.Step, on int32) {
+// declare says which peers and channel a thread block has, if it has one of each.
+func (e *emitter) declare(out *ir.ThreadBlock, steps []int32) {
+	out.Send, out.Recv, out.Chan = ir.None, ir.None, ir.None
+	for _, i := range steps {
+		if out.Chan = e.channelAt(i, ir.None); out.Chan != ir.None {
+			break
+		}
+	}
+	if out.Chan == ir.None {
+		out.Chan = 0
+		return
+	}
+	if k := e.onlyOne(steps, e.sendBy, out.Chan); k != ir.None {
+		out.Send = e.conns[k].dst
+	}
+	if k := e.onlyOne(steps, e.recvBy, out.Chan); k != ir.None {
+		out.Recv = e.conns[k].src
+	}
+}
+
+// onlyOne is the connection of the steps among by, if there is one and it is on
+// that channel, else None.
+func (e *emitter) onlyOne(steps, by []int32, channel int32) int32 {
+	only := int32(ir.None)
+	for _, i := range steps {
+		switch k := by[i]; {
+		case k == ir.None || k == only:
+		case only != ir.None || e.channelOn(k) != channel:
+			return ir.None
+		default:
+			only = k
+		}
+	}
+	return only
+}
+
+// channelAt is the channel of instruction i, or that of its thread block where
+// those have one.
+func (e *emitter) channelAt(i, ofBlock int32) int32 {
+	k := e.sendBy[i]
+	if k == ir.None {
+		k = e.recvBy[i]
+	}
+	if k == ir.None || !e.manyPeers() {
+		return ofBlock
+	}
+	return e.channelOn(k)
+}
+
+// channelOn is the channel of connection k among those of all instances.
+func (e *emitter) channelOn(k int32) int32 {
+	if e.blocksFirst() {
+		return e.conns[k].channel
+	}
+	return e.conns[k].instance*e.channels + e.conns[k].channel
+}
+
+func (e *emitter) wait(s *ir.Step, on []int32) {
 	s.DepStart = int32(len(e.out.Deps))
-	e.out.Deps = append(e.out.Deps, ir.Dep{TB: e.number[e.tbOf[on]], Step: e.placed[on]})
-	s.DepEnd = s.DepStart + 1
+	for _, p := range on {
+		e.out.Deps = append(e.out.Deps, ir.Dep{TB: e.number[e.tbOf[p]], Step: e.placed[p]})
+	}
+	s.DepEnd = int32(len(e.out.Deps))
 }
 
 // place is p in the program's buffers.

@@ -19,23 +19,22 @@ import (
 //
 // Of several sends of one value the one with the longest way to go is joined;
 // among equals the one back to where the value came from, because a pair of ranks
-// can then keep one thread block at each end.
+// can then keep one thread block at each end. For native targets a sum with several
+// sends stays apart from all of them: see blockMaker.
 func fuse(_ context.Context, s *state) error {
 	if !s.base.Fusion || s.taken.allJoin || !s.limits.FusedSteps {
 		return nil
 	}
 	f := &fusion{s, slices.Clone(s.fused.Instrs), make([]bool, len(s.fused.Instrs))}
 	d := defUses(f.base.Spec, f.ins, f.dropped)
-	best := make([]int32, len(f.ins))
-	for i := range best {
-		best[i] = ir.None
-	}
+	best, sends := filled(len(f.ins), ir.None), make([]int32, len(f.ins))
 	var togo []int32
 	for y := range int32(len(f.ins)) {
 		x := d.srcDef[y]
 		if x == ir.None || !f.joinable(x, y) {
 			continue
 		}
+		sends[x]++
 		if best[x] == ir.None {
 			best[x] = y
 			continue
@@ -48,7 +47,7 @@ func fuse(_ context.Context, s *state) error {
 		}
 	}
 	for x := range int32(len(f.ins)) {
-		if best[x] != ir.None {
+		if best[x] != ir.None && !(f.native() && sends[x] > 1 && f.ins[x].Kind.Reduces()) {
 			f.join(d, x, best[x])
 		}
 	}
@@ -67,7 +66,17 @@ func (f *fusion) joinable(x, y int32) bool {
 	case r.Chan != w.Chan && r.Chan != ir.None && w.Chan != ir.None:
 		return false
 	}
+	if f.direct() && !f.movesAtOnce(r, w) {
+		return false
+	}
 	return f.base.Policy != ir.Manual || r.TB == w.TB
+}
+
+// movesAtOnce reports whether receive r joined with send w would be one move of
+// protocol Direct: read what is sent to r, add, store where w's receiver wants it.
+// Where nothing is added, or the receiver adds in its turn, joining gains nothing.
+func (f *fusion) movesAtOnce(r, w *ir.Instr) bool {
+	return r.Kind == ir.RecvReduceCopy && f.ins[w.SendTo].Kind == ir.Recv
 }
 
 // back reports whether send y goes to the rank that receive x comes from.
@@ -80,7 +89,7 @@ func (f *fusion) join(d *defUse, x, y int32) {
 	switch {
 	case r.Kind == ir.Recv:
 		r.Kind = ir.RecvCopySend
-	case d.uses[x] == 1 && !d.live[x]:
+	case d.uses[x] == 1 && !d.live[x] && !f.addsOn(d, x):
 		r.Kind = ir.RecvReduceSend
 		r.Dst = ir.NoPlace
 	default:
@@ -92,6 +101,17 @@ func (f *fusion) join(d *defUse, x, y int32) {
 	r.SendTo = w.SendTo
 	f.ins[w.SendTo].RecvFrom = ir.InstrID(x)
 	f.dropped[y] = true
+}
+
+// addsOn reports whether receive x adds to what another receive has just left: in
+// native programs one pass does both, if x leaves the sum where it was.
+func (f *fusion) addsOn(d *defUse, x int32) bool {
+	from := d.srcDef[x]
+	if !f.native() || from == ir.None {
+		return false
+	}
+	k := f.ins[from].Kind
+	return k == ir.RecvReduceCopy || k == ir.Recv && !f.direct()
 }
 
 // finishOver is finish for instructions that are themselves what is left of

@@ -236,7 +236,13 @@ func verify(d *ir.ChunkDAG, p *ir.Program, rng *rand.Rand, runs int) error {
 		if p.MaxBytes > 0 {
 			k = max(k, p.Transport.Regime(p.MaxBytes, p.Coll.NumChunks()))
 		}
-		got, err := runProgram(p, rng, int(p.Transport.Slots), k)
+		var got *memory
+		var err error
+		if p.Direct() {
+			got, err = runDirect(p, rng)
+		} else {
+			got, err = runProgram(p, rng, int(p.Transport.Slots), k)
+		}
 		if err != nil {
 			return fmt.Errorf("regime %d: %w", k, err)
 		}

@@ -244,7 +244,7 @@ func TestRandomProgramsExport(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		o := options(rng)
+		o := options(rng, d.Protocol)
 		r, err := compiler.Compile(context.Background(), d, o)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

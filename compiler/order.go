@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -22,7 +23,8 @@ import (
 // Such a run can get stuck, so there is a ladder, each rung with less
 // concurrency than the one before:
 //
-//	eager    by depth, then by the longest way to go, then as written
+//	eager    by depth, then by the longest way to go, then as written; for native
+//	         targets first with groups kept together, then without
 //	bubble   messages go as they come, and a flow enters a connection only if a
 //	         slot stays free behind it
 //	split    counts are cut to half the slots, and the ladder starts again
@@ -39,6 +41,9 @@ const (
 )
 
 func order(ctx context.Context, s *state) error {
+	if s.direct() {
+		return s.placeLocals()
+	}
 	s.edges = s.fused.Edges()
 	for ; s.taken.reorder < exhausted; s.taken.reorder++ {
 		if s.taken.reorder == serial {
@@ -65,6 +70,10 @@ func order(ctx context.Context, s *state) error {
 			}
 			s.tellOrder(r)
 			return nil
+		}
+		if s.taken.reorder == eager && s.groups != nil && !s.taken.scatter {
+			s.taken.scatter = true
+			s.taken.reorder--
 		}
 	}
 	return s.stuck()
@@ -135,15 +144,25 @@ func (s *state) tellOrder(r *run) {
 // precedence ranks instructions for the eager run: by level, then the longest
 // way to go, then the script. Along every connection it must put messages in
 // one order at both ends; connections where it does not keep the script's order.
-// It is nil if the script's order crosses messages there too.
+// It is nil if the script's order crosses messages there too. Groups stay together if
+// that crosses nothing.
 func (s *state) precedence() []int32 {
+	if s.groups != nil && !s.taken.scatter {
+		if rank := s.precedenceOf(s.groups); rank != nil {
+			return rank
+		}
+	}
+	return s.precedenceOf(nil)
+}
+
+func (s *state) precedenceOf(g *groups) []int32 {
 	n := len(s.fused.Instrs)
 	held := make([]bool, len(s.conns))
 	level := make([]int32, n)
 	togo := wayToGo(s.fused, s.edges)
 	for round := 0; ; round++ {
 		s.levels(level, held)
-		rank := ranking(level, togo)
+		rank := ranking(level, togo, g)
 		crossed, ok := s.holdCrossed(rank, held)
 		if !ok {
 			return nil
@@ -189,21 +208,20 @@ func (s *state) levels(level []int32, held []bool) {
 	}
 }
 
-// ranking turns levels and ways to go into positions, without ties.
-func ranking(level, togo []int32) []int32 {
+// ranking turns levels and ways to go into positions, without ties; what is grouped
+// has one level and one way to go.
+func ranking(level, togo []int32, g *groups) []int32 {
 	n := len(level)
-	ids := make([]int32, n)
+	ids, with := make([]int32, n), make([]int32, n)
 	for i := range ids {
-		ids[i] = int32(i)
+		ids[i], with[i] = int32(i), int32(i)
+	}
+	if g != nil {
+		level, togo = slices.Clone(level), slices.Clone(togo)
+		g.level(level, togo, with)
 	}
 	slices.SortFunc(ids, func(a, b int32) int {
-		switch {
-		case level[a] != level[b]:
-			return int(level[a]) - int(level[b])
-		case togo[a] != togo[b]:
-			return int(togo[b]) - int(togo[a])
-		}
-		return int(a) - int(b)
+		return cmp.Or(cmp.Compare(level[a], level[b]), cmp.Compare(togo[b], togo[a]), cmp.Compare(with[a], with[b]), cmp.Compare(a, b))
 	})
 	rank := make([]int32, n)
 	for k, i := range ids {

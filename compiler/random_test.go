@@ -23,9 +23,13 @@ func programs(n int) int {
 	return n
 }
 
-// options draws compile options: every target, small slot counts, size windows.
-func options(rng *rand.Rand) compiler.Options {
+// options draws compile options for a program: every target that has its protocol,
+// small slot counts, size windows.
+func options(rng *rand.Rand, p ir.Protocol) compiler.Options {
 	o := compiler.Options{Target: ir.Target(rng.IntN(len(ir.TargetNames()))), CanonicalOrder: rng.IntN(4) == 0}
+	if p == ir.Direct {
+		o.Target = ir.TargetNative
+	}
 	if rng.IntN(3) == 0 {
 		o.Slots = 1 + rng.Int32N(3)
 	}
@@ -46,11 +50,11 @@ func options(rng *rand.Rand) compiler.Options {
 func TestRandomProgramsKeepTheirMeaning(t *testing.T) {
 	for seed := range uint64(programs(2000)) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		d, err := randprog.Generate(rng, randprog.Options{})
+		d, err := randprog.Generate(rng, randprog.Options{Direct: true})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		o := options(rng)
+		o := options(rng, d.Protocol)
 		if err := compileAndJudge(d, o, rng); err != nil {
 			t.Fatalf("seed %d, %s, options %+v: %v", seed, d.Coll, o, err)
 		}

@@ -25,11 +25,14 @@ func reduceWaits(_ context.Context, s *state) error {
 			gone[k] = known
 		})
 	}
-	q := newQuery(s)
+	implied := newQuery(s).implied
+	if s.direct() { // where a sender may come later than its receiver
+		implied = newMeeting(s).implied
+	}
 	for _, i := range s.exec {
 		on, gone := s.waits.of(i)
 		for k := range on {
-			if !gone[k] && q.implied(i, k) {
+			if !gone[k] && implied(i, k) {
 				gone[k] = true
 			}
 		}

@@ -174,6 +174,9 @@ func (c *clocks) over(last, first []int32) bool {
 			done := c.of(c.tbOf[f], c.stepOf[f])[c.column[c.tbOf[l]]]
 			if c.tbOf[f] == c.tbOf[l] {
 				done = c.stepOf[f] // its own earlier steps, not itself
+				if c.exchangedRecv(f) {
+					done-- // nor the send that it arrives with
+				}
 			}
 			if done <= c.stepOf[l] {
 				return false
@@ -181,4 +184,9 @@ func (c *clocks) over(last, first []int32) bool {
 		}
 	}
 	return true
+}
+
+// exchangedRecv reports whether f is the receive of an exchange.
+func (s *state) exchangedRecv(f int32) bool {
+	return s.direct() && s.mate[f] != ir.None && s.fused.Instrs[f].Kind == ir.Recv
 }

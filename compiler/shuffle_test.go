@@ -47,11 +47,11 @@ func shuffled(d *ir.ChunkDAG, rng *rand.Rand) *ir.ChunkDAG {
 func TestShuffledNodesMeanTheSame(t *testing.T) {
 	for seed := range uint64(programs(500)) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		d, err := randprog.Generate(rng, randprog.Options{})
+		d, err := randprog.Generate(rng, randprog.Options{Direct: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := options(rng)
+		o := options(rng, d.Protocol)
 		if err := compileAndJudge(shuffled(d, rng), o, rng); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -66,7 +66,7 @@ func TestShuffledNodesMeanTheSame(t *testing.T) {
 // replicatedForm is what the replicate pass makes of d, as a program of its own.
 func replicatedForm(t *testing.T, d *ir.ChunkDAG) *ir.ChunkDAG {
 	var r *ir.ChunkDAG
-	_, err := compiler.Compile(context.Background(), d, compiler.Options{Observe: func(s compiler.Stage) {
+	_, err := compiler.Compile(context.Background(), d, compiler.Options{Target: ir.TargetNative, Observe: func(s compiler.Stage) {
 		if s.Pass == "replicate" {
 			r = s.Chunks
 		}

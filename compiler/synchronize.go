@@ -35,11 +35,13 @@ func synchronize(_ context.Context, s *state) error {
 	w := waitTable{start: make([]int32, 1, len(s.exec)+1)}
 	for i := range int32(len(s.exec)) {
 		begin := len(w.on)
-		for k, p := range s.edges.Of(i) {
-			if s.edges.KindsOf(i)[k] == ir.DepComm || s.tbOf[p] == s.tbOf[i] || s.fused.Instrs[p].Rank != s.fused.Instrs[i].Rank {
-				continue
+		for _, j := range s.arrivesWith(i) {
+			for k, p := range s.edges.Of(j) {
+				if s.edges.KindsOf(j)[k] == ir.DepComm || s.tbOf[p] == s.tbOf[i] || s.fused.Instrs[p].Rank != s.fused.Instrs[i].Rank {
+					continue
+				}
+				w.on = s.keepLatest(w.on, begin, p)
 			}
-			w.on = s.keepLatest(w.on, begin, p)
 		}
 		sortByRun(w.on[begin:], s.at)
 		w.start = append(w.start, int32(len(w.on)))
@@ -48,6 +50,18 @@ func synchronize(_ context.Context, s *state) error {
 	s.waits = w
 	s.stats.DepsBefore, s.stats.DepsAfter = len(w.on), len(w.on)
 	return nil
+}
+
+// arrivesWith lists the instructions whose dependencies i waits for: its own, and in
+// an exchange the send waits for both.
+func (s *state) arrivesWith(i int32) []int32 {
+	switch {
+	case !s.direct() || s.mate[i] == ir.None:
+		return []int32{i}
+	case s.fused.Instrs[i].Kind == ir.Recv:
+		return nil
+	}
+	return []int32{i, s.mate[i]}
 }
 
 // keepLatest adds p to the waits from begin on, one a thread block.

@@ -8,13 +8,15 @@ import (
 )
 
 // threadBlock is one thread block: at most one peer to send to and one to
-// receive from, which is the rule of MSCCL's XML.
+// receive from, which is the rule of MSCCL's XML. Native ones may have more, and
+// their peers stand on the connections alone.
 type threadBlock struct {
 	rank       ir.Rank
 	send, recv ir.Rank
 	instance   int32
 	channel    int32 // within the instance
 	hint       int32 // the script's number, None for the compiler's own
+	role       role  // of those that blockMaker makes
 }
 
 // assignThreadBlocks gives every connection end its thread block. Ends that a
@@ -23,6 +25,14 @@ type threadBlock struct {
 // and not twice as many, unless a step on them needs more slots than there are:
 // sharing would then make the two directions take turns.
 func assignThreadBlocks(_ context.Context, s *state) error {
+	if s.direct() {
+		if err := s.orderUnits(); err != nil {
+			return err
+		}
+	}
+	if s.blocksFirst() {
+		return s.makeBlocks()
+	}
 	sendTB, recvTB := filled(len(s.conns), ir.None), filled(len(s.conns), ir.None)
 	reverse := map[connEnd]int32{}
 	for k := range s.conns {
@@ -62,7 +72,43 @@ func assignThreadBlocks(_ context.Context, s *state) error {
 			s.tbOf[i] = recvTB[s.recvBy[i]]
 		}
 	}
+	if s.manyPeers() && !s.direct() {
+		s.edges = s.fused.Edges()
+		s.groups = s.findGroups()
+		s.mergeBlocks()
+	}
 	return nil
+}
+
+// manyPeers reports whether a thread block may have several peers, each of its
+// steps a channel of its own.
+func (s *state) manyPeers() bool { return s.native() && s.fused.Policy != ir.Manual }
+
+// mergeBlocks makes one thread block of those that the steps of a group are on, so
+// that the runtimes can do them in one pass. A step of more messages than there are
+// slots stays where it is: it must run together with its peers.
+func (s *state) mergeBlocks() {
+	recvs, sends := map[int32]int{}, map[int32]int{}
+	for i, of := range s.groups.of {
+		if s.fused.Instrs[i].Kind == ir.Send {
+			sends[of]++
+		} else {
+			recvs[of]++
+		}
+	}
+	set := newSets(len(s.tbs))
+	for i, of := range s.groups.of {
+		if of == ir.None || sends[of] < 2 && recvs[of] < 2 || s.tbOf[i] == ir.None || s.tbOf[of] == ir.None ||
+			s.messages(s.fused.Instrs[i].Count) > s.transport.Slots {
+			continue
+		}
+		set.join(s.tbOf[i], s.tbOf[of])
+	}
+	for i, t := range s.tbOf {
+		if t != ir.None {
+			s.tbOf[i] = set.root(t)
+		}
+	}
 }
 
 func (s *state) newTB(rank ir.Rank, c *connection) int32 {
@@ -76,6 +122,9 @@ func (s *state) pairOf(reverse map[connEnd]int32, k int32) int32 {
 	c := &s.conns[k]
 	back, ok := reverse[connEnd{c.dst, c.src, c.instance, c.channel, false}]
 	if !ok || s.conns[back].to != ir.None || s.conns[back].recvTB != ir.None {
+		return ir.None
+	}
+	if s.direct() { // they would take turns
 		return ir.None
 	}
 	longest := max(c.maxCount, s.conns[back].maxCount)

@@ -108,7 +108,7 @@ func TestMisuseOutsideAProgram(t *testing.T) {
 			"4:3: get_origin_rank: program \"p\", which the reference belongs to, has ended\n    t.star:1:1: \"p\" began here\n    move the call into the with block"},
 		// Programs.
 		{mk + ", 0)", "1:1: MSCCLProgram: instances: got 0, want 1 or more"},
-		{mk + ", 1, \"LL64\")", "1:1: MSCCLProgram: protocol: got \"LL64\", want Simple, LL or LL128"},
+		{mk + ", 1, \"LL64\")", "1:1: MSCCLProgram: protocol: got \"LL64\", want Simple, LL, LL128, Direct or auto"},
 		{mk + ", threadblock_policy = \"best\")", "1:1: MSCCLProgram: threadblock_policy: got \"best\", want ThreadblockPolicy.auto or ThreadblockPolicy.manual"},
 		{`MSCCLProgram("p", line(3), SendRecv(2))`, "1:1: MSCCLProgram: the topology has 3 ranks, the collective 2"},
 		{`MSCCLProgram("p", SendRecv(2), line(2))`, "1:1: MSCCLProgram: topo: got collective, want topology"},

@@ -17,7 +17,7 @@ var programFuncs = []*signature{
 			{"collective", collectiveVal, "", "what the program computes"},
 			{"instances", intValue, "None", "how many times the program runs side by side, each instance on its share of every chunk; " +
 				"without it the value of `param(\"instances\", ...)`, else 1"},
-			{"protocol", stringValue, "None", "`\"Simple\"`, `\"LL\"` or `\"LL128\"`; without it the value of `param(\"protocol\", ...)`, else Simple"},
+			{"protocol", stringValue, "None", "`\"Simple\"`, `\"LL\"`, `\"LL128\"`, `\"Direct\"` or `\"auto\"`; without it the value of `param(\"protocol\", ...)`, else Simple"},
 			{"threadblock_policy", stringValue, "ThreadblockPolicy.auto", "`ThreadblockPolicy.manual` takes `sendtb` and `recvtb` of the operations"},
 			{"interleaved_replication", boolValue, "True", "whether instances interleave their shares of the chunks, or take blocks"},
 			{"instr_fusion", boolValue, "True", "whether receives and sends are fused into one instruction"},
@@ -98,9 +98,12 @@ func (c *call) protocol() (ir.Protocol, error) {
 			return 0, err
 		}
 	}
+	if s == ir.AutoProtocol.String() {
+		return ir.AutoProtocol, nil
+	}
 	p, err := ir.ParseProtocol(s)
 	if err != nil {
-		return 0, c.sig.errorf("bad-argument", "%s", err)
+		return 0, c.sig.errorf("bad-argument", "protocol: got %q, want Simple, LL, LL128, Direct or auto", s)
 	}
 	return p, nil
 }

@@ -66,30 +66,26 @@ func secondStart(p *ir.Program, g, t int) int32 {
 // of the library, twice in a row. (That a connection carries as many messages as it
 // takes is what makes it so, see docs/checker.md.)
 func TestLaunchesInARow(t *testing.T) {
-	for _, name := range algorithms.Names() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := compiled(t, name)
-			r, err := checker.Check(context.Background(), inARow(p, p), checker.Options{})
-			if err != nil {
-				t.Fatal(err)
+	eachVariant(t, func(t *testing.T, p *ir.Program) {
+		r, err := checker.Check(context.Background(), inARow(p, p), checker.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range r.Messages {
+			switch m.Code {
+			case checker.CodeWrongResult, checker.CodeOrderDiffers: // in place, the second starts from other inputs
+			default:
+				t.Errorf("%v", m)
 			}
-			for _, m := range r.Messages {
-				switch m.Code {
-				case checker.CodeWrongResult, checker.CodeOrderDiffers: // in place, the second starts from other inputs
-				default:
-					t.Errorf("%v", m)
-				}
-			}
-			once, err := checker.Check(context.Background(), p, checker.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.MinSlots != once.MinSlots {
-				t.Errorf("two launches need %d slots, one needs %d", r.MinSlots, once.MinSlots)
-			}
-		})
-	}
+		}
+		once, err := checker.Check(context.Background(), p, checker.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.MinSlots != once.MinSlots {
+			t.Errorf("two launches need %d slots, one needs %d", r.MinSlots, once.MinSlots)
+		}
+	})
 }
 
 // The construction can fail: without the order that a stream gives, scratch and

@@ -27,7 +27,7 @@ func judgeStage(s compiler.Stage) (*checker.Report, error) {
 func TestEveryPassKeepsTheResult(t *testing.T) {
 	for seed := range setting("MSCCLSH_PROGRAMS", 300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		d, err := randprog.Generate(rng, randprog.Options{})
+		d, err := randprog.Generate(rng, randprog.Options{Direct: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestEveryPassKeepsTheResult(t *testing.T) {
 		if !written.OK { // such as an in-place program that the library calls wrong
 			t.Fatalf("seed %d: the program as written: %v", seed, written.Messages)
 		}
-		o := randomOptions(rng)
+		o := randomOptions(rng, d.Protocol)
 		o.Observe = func(s compiler.Stage) {
 			r, err := judgeStage(s)
 			if err != nil {

@@ -63,11 +63,11 @@ func oneProgram(seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 0x6d7363636c)) // any constant: a stream of its own
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	d, err := randprog.Generate(rng, randprog.Options{})
+	d, err := randprog.Generate(rng, randprog.Options{Direct: true})
 	if err != nil {
 		return err
 	}
-	opt := randomOptions(rng)
+	opt := randomOptions(rng, d.Protocol)
 	explain := func(err error) error {
 		var text strings.Builder
 		if werr := d.WriteText(&text); werr != nil {
@@ -98,10 +98,14 @@ func oneProgram(seed uint64) error {
 	return nil
 }
 
-// randomOptions draws a target, connections, a size window and passes to leave
-// out. Slots are small, so that a few bytes already come in many messages.
-func randomOptions(rng *rand.Rand) compiler.Options {
+// randomOptions draws a target that has the protocol, connections, a size window and
+// passes to leave out. Slots are small, so that a few bytes already come in many
+// messages.
+func randomOptions(rng *rand.Rand, p ir.Protocol) compiler.Options {
 	o := compiler.Options{Target: ir.Target(rng.IntN(len(ir.TargetNames()))), SlotBytes: 16 << rng.IntN(6)}
+	if p == ir.Direct {
+		o.Target = ir.TargetNative
+	}
 	if rng.IntN(2) == 0 {
 		o.Slots = 1 + rng.Int32N(4)
 	}
@@ -159,6 +163,9 @@ func runOnce(ctx context.Context, rng *rand.Rand, p *ir.Program) error {
 func randomSize(rng *rand.Rand, p *ir.Program, elem int64) int64 {
 	unit := int64(max(p.Coll.NumChunks(), 1)) * elem
 	most := 3 * p.Transport.SlotBytes / elem
+	if p.Direct() {
+		most = 1024 / elem
+	}
 	if p.MaxBytes > 0 {
 		most = min(most, p.MaxBytes/unit)
 	}
