@@ -15,7 +15,7 @@ SEEDS    ?= 1000
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu growth docs cover cuda cuda-host cuda-check cuda-tsan clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu gpu-test growth docs cover cuda cuda-archs cuda-host cuda-check cuda-tsan yardsticks lint-cuda clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -47,6 +47,9 @@ lint: setup-build ## gofmt, go vet and staticcheck
 	@$(GO) vet ./...
 	@$(GO) run $(STATICCHECK) ./...
 
+lint-cuda: ## clang-format of the C++ and CUDA sources
+	@scripts/clang-format.sh check
+
 fuzz: setup-build ## run every fuzz target for FUZZTIME each (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
@@ -74,6 +77,14 @@ growth: setup-build ## measure compiler and checker at sizes that double
 bench-gpu: build cuda ## run the library on this machine's GPUs, then measure it beside NCCL; see docs/benchmarks-gpu.md
 	@scripts/bench-gpu.sh all
 
+bin/cuda.test: setup-build FORCE
+	@mkdir -p bin
+	@$(GO) test -c -trimpath -o $@ ./runtime/cuda
+
+gpu-test: bin/cuda.test cuda ## check values on this machine's GPUs, as far as BUDGET seconds (150) reach
+	@cp runtime/cuda/lib/build/libmscclsh_cuda.so bin/
+	@scripts/gpu-test.sh
+
 docs: build ## regenerate the generated pages of docs/
 	@scripts/docs.sh $(BIN)
 
@@ -82,6 +93,12 @@ cover: setup-test ## run the tests and print their coverage
 
 cuda: ## build the library that runs programs on GPUs, installing nvcc if it isn't there
 	@scripts/cuda.sh
+
+cuda-archs: ## compile the kernels for older GPUs too, and print their registers and spills
+	@scripts/cuda.sh archs
+
+yardsticks: ## build kernels by hand that programs are measured against, and probes; see docs/benchmarks-gpu.md
+	@scripts/cuda.sh yardsticks
 
 cuda-host: ## build the same library for threads of this CPU, with g++
 	@$(MAKE) -s -C runtime/cuda/lib host

@@ -1,22 +1,23 @@
 #!/bin/sh
-# scripts/bench-gpu.sh [check|tables|all]: what docs/benchmarks-gpu.md is made of, on
-# a machine with GPUs. It needs bin/mscclsh and libmscclsh_cuda.so (make build cuda),
-# no Go and no compiler. Results go to $OUT, or to benchmarks/results.
+# scripts/bench-gpu.sh [tables|yardsticks|composition|all]: what docs/benchmarks-gpu.md is
+# made of, on a machine with GPUs. It needs bin/mscclsh and libmscclsh_cuda.so (make build
+# cuda), no Go and no compiler. Results go to $OUT, or to benchmarks/results.
 #
-#   check   every algorithm of the library, three protocols, several sizes: right?
-#   tables  collectives at powers of two, the fastest of several programs, NCCL beside
+#   tables       collectives at powers of two, the fastest of several programs, NCCL beside
+#   yardsticks   kernels written by hand for the same (make yardsticks), on two GPUs
+#   composition  one program against several launches: benchmarks/composition.sh
 #
-# DEVICES (0,1) are the GPUs, RANKS ("2 4 8") the ranks of check, SIZES
-# (1KiB..1GiB) those of the tables, ONLY a pattern for the names of algorithms or
-# collectives, so that long runs can be cut into parts. Both end with exit code 1 if
-# any output is wrong.
+# DEVICES (0,1) are the GPUs, SMALLEST and LARGEST (1KiB, 1GiB) bound the sizes, ONLY is a
+# pattern for the names of collectives, so that long runs can be cut into parts. Ends with
+# exit code 1 if any output is wrong. Whether the library is right everywhere is what
+# scripts/gpu-test.sh says.
 set -eu
 cd "$(dirname "$0")/.."
 part=${1:-all}
 out=${OUT:-benchmarks/results}
 devices=${DEVICES:-0,1}
-ranks=${RANKS:-2 4 8}
-sizes=${SIZES:-1KiB..1GiB}
+smallest=${SMALLEST:-1KiB}
+largest=${LARGEST:-1GiB}
 only=${ONLY:-.}
 bin=${MSCCLSH:-bin/mscclsh}
 count=$(echo "$devices" | tr ',' '\n' | grep -c .)
@@ -37,74 +38,52 @@ run() {
 	timeout "$limit" "$@"
 }
 
-# takes SCRIPT PARAMETER: whether the script has it.
-takes() { "$bin" "@algorithms/$1.star" --help | grep -q "^  --$2 "; }
-
-check() {
-	log=$out/check.log
-	: >"$log"
-	tried=0
-	wrong=0
-	for name in $("$bin" algorithms | sed -n 's|^@algorithms/\([a-z0-9_]*\)\.star.*|\1|p' | grep -e "$only"); do
-		shapes=$(for n in $ranks; do echo "--ranks=$n"; done)
-		takes "$name" nodes && shapes="--nodes=2,--gpus=1 --nodes=2,--gpus=2 --nodes=2,--gpus=4"
-		takes "$name" ranks || takes "$name" nodes || shapes=--seed=1
-		modes=--seed=1
-		takes "$name" inplace && modes="--inplace=true --inplace=false"
-		for shape in $shapes; do
-			for protocol in Simple LL LL128; do
-				for mode in $modes; do
-					args="$(echo "$shape" | tr ',' ' ') --protocol=$protocol $mode"
-					takes "$name" protocol || args="$(echo "$shape" | tr ',' ' ') $mode"
-					tried=$((tried + 1))
-					# shellcheck disable=SC2086
-					if run 120 "$bin" bench --backend cuda --devices "$devices" --csv --iterations 2 --warmup 1 --launches 2 \
-						--target plain --sizes 0,4,12,1020,4KiB,60004,1MiB,4194316 "@algorithms/$name.star" $args \
-						>"$out/one.csv" 2>"$out/one.err"; then
-						echo "right $name $args" >>"$log"
-					else
-						wrong=$((wrong + 1))
-						{ echo "WRONG $name $args (exit code $?)"; cat "$out/one.err"; } | tee -a "$log"
-					fi
-				done
-			done
-		done
-	done
-	rm -f "$out/one.csv" "$out/one.err"
-	echo "check: $tried programs, $wrong of them wrong or failed" | tee -a "$log"
-	[ "$wrong" = 0 ]
-}
-
-# candidates COLLECTIVE: programs that are worth trying, a script and parameters a
-# line; each up to the size where it can't win any more. NCCL runs beside the first,
-# which therefore takes all sizes.
+# candidates COLLECTIVE: programs that are worth trying: a script, the largest size at
+# which it can win, and parameters, one a line. NCCL runs beside the first, which takes all
+# sizes.
 candidates() {
 	case $1 in
 	allreduce)
-		for i in 16 32 8; do echo "allreduce_allpairs --protocol=Simple --instances=$i"; done
-		for i in 8 16 32; do echo "allreduce_allpairs --protocol=LL128 --instances=$i --max-bytes=64MiB"; done
-		for i in 1 4 16; do echo "allreduce_one_step --protocol=LL --instances=$i --max-bytes=1MiB"; done
-		for i in 1 4 16 32; do echo "allreduce_one_step --protocol=LL128 --instances=$i --max-bytes=4MiB"; done
-		echo "allreduce_ring --protocol=Simple --instances=16"
+		for i in 64 32; do echo "allreduce_allpairs 1GiB --protocol=Direct --instances=$i"; done
+		for i in 64 32 16; do echo "allreduce_one_step 8MiB --protocol=LL128 --instances=$i"; done
+		for i in 1 2 4 8; do echo "allreduce_one_step 128KiB --protocol=LL128 --instances=$i"; done
+		echo "allreduce_one_step 16KiB --protocol=LL --instances=1"
+		[ "$count" -gt 2 ] || return 0
+		for i in 32 16; do echo "allreduce_allpairs 16MiB --protocol=LL128 --instances=$i"; done
+		for i in 16 8; do echo "allreduce_ring 1GiB --protocol=Simple --instances=$i"; done
 		;;
 	allgather | reduce_scatter | alltoall | sendrecv)
 		script=$1_direct
 		[ "$1" = sendrecv ] && script=sendrecv
-		for i in 32 8; do echo "$script --protocol=Simple --instances=$i"; done
-		for i in 8 32; do echo "$script --protocol=LL128 --instances=$i --max-bytes=64MiB"; done
-		for i in 1 4; do echo "$script --protocol=LL --instances=$i --max-bytes=1MiB"; done
+		for i in 32 64 16; do echo "$script 1GiB --protocol=Direct --instances=$i"; done
+		for i in 32 16; do echo "$script 8MiB --protocol=LL128 --instances=$i"; done
+		for i in 1 4 8; do echo "$script 128KiB --protocol=LL128 --instances=$i"; done
+		echo "$script 16KiB --protocol=LL --instances=1"
 		;;
+	esac
+}
+
+# bytes SIZE: 64KiB in bytes.
+bytes() {
+	case $1 in
+	*KiB) echo $((${1%KiB} * 1024)) ;;
+	*MiB) echo $((${1%MiB} * 1048576)) ;;
+	*GiB) echo $((${1%GiB} * 1073741824)) ;;
+	*) echo "$1" ;;
 	esac
 }
 
 # best CSV: the fastest program of each size beside NCCL.
 best() {
 	awk -F, '
-	NR > 1 && $8 != "" && $14 == "" {
-		if (!($2 in t)) { order[++n] = $2 }
-		if (!($2 in t) || $8 < t[$2]) { t[$2] = $8; who[$2] = $1 }
-		if ($15 != "" && $15 > 0) plain[$2] = $15
-		if ($17 != "" && $17 > 0) win[$2] = $17
+	NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+	$at["median_us"] != "" && $at["skipped"] == "" {
+		b = $at["bytes"]
+		us = $at["median_us"]
+		if (!(b in t)) order[++n] = b
+		if (!(b in t) || us < t[b]) { t[b] = us; who[b] = $1 }
+		if (NF >= 15 && $15 > 0) plain[b] = $15
+		if (NF >= 17 && $17 > 0) win[b] = $17
 	}
 	END {
 		for (i = 2; i <= n; i++) for (j = i; j > 1 && order[j - 1] + 0 > order[j] + 0; j--) {
@@ -116,18 +95,23 @@ best() {
 			a = plain[b] ? plain[b] / t[b] : 0
 			w = win[b] ? win[b] / t[b] : 0
 			if (a) { sa += log(a); na++ }
-			if (a || w) { m = a; if (w && (!a || w < a)) m = w; sm += log(m); nm++ }
+			if (a || w) { m = a; if (w && (!a || w < a)) m = w; sm += log(m); nm++; if (!worst || m < worst) { worst = m; where = b } }
+			# The powers of four from 1 KiB on.
+			if (a && log(b / 1024) / log(4) % 1 < 1e-9) { s4 += log(a); n4++ }
 			printf "%12d %10.2f %10.2f %7.3f %10.2f %7.3f  %s\n", b, t[b], plain[b], a, win[b], w, who[b]
 		}
-		if (na) printf "geometric mean of NCCL over ours: %.3f, of the better of its modes: %.3f\n", exp(sa / na), exp(sm / nm)
+		if (na) printf "geometric mean of NCCL over ours: %.3f (powers of four: %.3f), of the better of its modes: %.3f, least of those %.3f at %d\n", exp(sa / na), n4 ? exp(s4 / n4) : 0, exp(sm / nm), worst, where
 	}' "$1"
 }
 
-# one PARAMETERS: measures a program; $script, $rival and $count are the caller's.
+# one LARGEST PARAMETERS: measures a program; $script, $rival and $count are the caller's.
 one() {
+	most=$1
+	[ "$(bytes "$most")" -lt "$(bytes "$largest")" ] || most=$largest
+	[ "$(bytes "$smallest")" -le "$(bytes "$most")" ] || return 0
 	# shellcheck disable=SC2086
-	run 300 "$bin" bench --backend cuda --devices "$devices" --graph $rival --csv --target plain --sizes "$sizes" \
-		"@algorithms/$script.star" --ranks "$count" $1 >"$out/one.csv" 2>"$out/one.err" || echo "exit code $?" >>"$out/one.err"
+	run 300 "$bin" bench --backend cuda --devices "$devices" --graph $rival --csv --sizes "$smallest..$most" \
+		"@algorithms/$script.star" --ranks "$count" $2 >"$out/one.csv" 2>"$out/one.err" || echo "exit code $?" >>"$out/one.err"
 }
 
 tables() {
@@ -143,18 +127,22 @@ tables() {
 			[ "$c" = sendrecv ] && mode=
 			script=${program%% *}
 			rest=${program#* }
-			one "$rest$mode"
+			upto=${rest%% *}
+			rest=${rest#* }
+			: >"$out/one.csv"
+			: >"$out/one.err"
+			one "$upto" "$rest$mode"
 			if grep -q 'loading NCCL' "$out/one.err"; then
 				echo "without NCCL: $(head -n 1 "$out/one.err")" | tee -a "$out/tables.txt" >&2
 				rival=
-				one "$rest$mode"
+				one "$upto" "$rest$mode"
 			fi
 			if [ -s "$out/one.err" ]; then
 				{ echo "$program: failed"; cat "$out/one.err"; } | tee -a "$out/tables.txt" >&2
 				echo "$program" >>"$out/bad"
 			fi
 			# A line is the program's name and what bench prints; NCCL's columns are there once.
-			sed -e "s|^bytes,|program,bytes,|; t" -e "s|^|$program,|" "$out/one.csv" >"$out/named.csv"
+			sed -e "s|^bytes,|program,bytes,|; t" -e "s|^|$script $rest,|" "$out/one.csv" >"$out/named.csv"
 			if [ -s "$csv" ]; then sed 1d "$out/named.csv" >>"$csv"; else cp "$out/named.csv" "$csv"; fi
 			[ ! -s "$out/one.csv" ] || rival=
 		done
@@ -166,15 +154,24 @@ tables() {
 	return $bad
 }
 
+yardsticks() {
+	yard=${YARDSTICKS:-benchmarks/yardsticks/build}
+	[ -x "$yard/allreduce" ] || { echo "$yard/allreduce is not there: make yardsticks" >&2; return 0; }
+	run 120 "$yard/probe" >"$out/probe.csv"
+	run 280 "$yard/allreduce" >"$out/yardsticks.csv"
+}
+
+composition() { OUT=$out DEVICES=$devices MSCCLSH=$bin benchmarks/composition.sh; }
+
 case $part in
-check) check ;;
-tables) tables ;;
+tables | yardsticks | composition) $part ;;
 all)
-	check
 	tables
+	yardsticks
+	composition
 	;;
 *)
-	echo "usage: scripts/bench-gpu.sh [check|tables|all]" >&2
+	echo "usage: scripts/bench-gpu.sh [tables|yardsticks|composition|all]" >&2
 	exit 2
 	;;
 esac

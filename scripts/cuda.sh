@@ -1,52 +1,66 @@
 #!/bin/sh
-# scripts/cuda.sh [target]: builds the CUDA interpreter's library (target gpu, the
-# default, or dev) with the first compiler it finds, and says which:
-#   nvcc on PATH; else NVIDIA's wheels, installed into .cache/cuda.
+# scripts/cuda.sh [target]: builds what needs a CUDA compiler (scripts/nvcc.sh finds or
+# installs one), and says how many registers the kernels take and whether any spill.
+#   gpu         the library that runs programs on GPUs, for all architectures: the default
+#   dev         the same for fp32 sums on one architecture
+#   archs       kernels for older GPUs (sm_75, sm_80), sums of fp32, fp16 and bf16, no
+#               library: that they compile, and fit the registers
+#   processes_gpu  what dev has with the test of several processes, one file (docs/cuda.md)
+#   yardsticks  the kernels by hand of benchmarks/yardsticks
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 target=${1:-gpu}
-version=13.0
-venv="$root/.cache/cuda"
 lib="$root/runtime/cuda/lib"
 
-# wheels prints the folder that NVIDIA's wheels unpack into, if it is there.
-wheels() {
-	for d in "$venv"/lib/python3*/site-packages/nvidia/cu13; do
-		if [ -x "$d/bin/nvcc" ]; then echo "$d"; fi
+case $target in
+gpu | dev | archs) at=$lib logs="$lib/build/$target/kernels_*.log" goal=$target ;;
+processes_gpu) at=$lib logs="$lib/build/dev/kernels_*.log" goal=processes_gpu ;;
+yardsticks) at=$root/benchmarks/yardsticks logs="$root/benchmarks/yardsticks/build/*.log" goal=all ;;
+*)
+	echo "usage: scripts/cuda.sh [gpu|dev|archs|processes_gpu|yardsticks]" >&2
+	exit 2
+	;;
+esac
+
+found=$("$root/scripts/nvcc.sh")
+nvcc=$(echo "$found" | sed -n 1p)
+link=$(echo "$found" | sed -n 2p)
+
+# What this compiler can't do is left out, and said.
+archs=
+release=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+major=${release% *}
+can() { "$nvcc" --list-gpu-arch 2>/dev/null | grep -qx "compute_$1"; }
+if [ "$target" = gpu ]; then
+	for a in 75 80 90; do
+		if can "$a"; then archs="$archs $a"; else echo "cuda: CUDA $major can't compile for sm_$a: left out" >&2; fi
 	done
-}
-
-install() {
-	echo "cuda: installing NVIDIA's $version wheels into .cache/cuda" >&2
-	python3 -m venv "$venv" &&
-		"$venv/bin/pip" install -q "nvidia-cuda-nvcc==$version.*" "nvidia-cuda-crt==$version.*" \
-			"nvidia-nvvm==$version.*" "nvidia-cuda-runtime==$version.*" "nvidia-cuda-cccl==$version.*"
-}
-
-link=
-if command -v nvcc >/dev/null 2>&1; then
-	nvcc=$(command -v nvcc)
-else
-	if [ -z "$(wheels)" ] && ! install; then
-		echo "cuda: nvcc is not on PATH and NVIDIA's wheels can't be installed:" >&2
-		echo "    install the CUDA toolkit ($version or later), or python3-venv and a network" >&2
-		exit 3
-	fi
-	home=$(wheels)
-	nvcc="$home/bin/nvcc"
-	link="-L$home/lib"
 fi
-echo "cuda: building with $nvcc ($("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))" >&2
-make -s -C "$lib" "$target" NVCC="$nvcc" LINK="$link"
+if [ "$target" = yardsticks ] && ! can 90; then
+	echo "cuda: the yardsticks are for sm_90, which this compiler can't compile for" >&2
+	exit 3
+fi
 
-# Registers and spills of the kernels, as the assembler told them.
+make -s -C "$at" "$goal" NVCC="$nvcc" LINK="$link" ${archs:+ARCHS="$archs"}
+
+# Registers and spills of the kernels, as the assembler told them, by architecture.
+# shellcheck disable=SC2086
 awk '
-	/Compiling entry function/ { hot = $7 ~ /6kernel/ }
-	/spill stores/ { if (hot && ($5 != 0 || $9 != 0)) { spills++ } }
-	/Used [0-9]+ registers/ {
-		if (!hot) next
-		for (i = 1; i < NF; i++) if ($i == "Used" && $(i + 1) + 0 > most) most = $(i + 1) + 0
-		kernels++
+	/Compiling entry function/ {
+		arch = $NF
+		gsub(/\047/, "", arch)
+		hot = lib == 0 || $7 ~ /6kernel|12quick_kernel/
+		name = $7
+		gsub(/\047/, "", name)
 	}
-	END { printf "cuda: %d kernels, at most %d registers, %d with spills\n", kernels, most, spills }
-' "$lib"/build/"$(if [ "$target" = dev ]; then echo dev; else echo gpu; fi)"/kernels_*.log
+	# What a kernel spills itself: the functions it calls are off the hot path.
+	/Function properties for/ { own = $NF == name || $NF ~ /^_ZN7mscclsh(6|12quick_)kernel/ }
+	/spill stores/ && hot && own && ($5 != 0 || $9 != 0) { spills[arch]++; print "cuda: spills in " name " for " arch }
+	/Used [0-9]+ registers/ && hot {
+		for (i = 1; i < NF; i++) if ($i == "Used" && $(i + 1) + 0 > most[arch]) most[arch] = $(i + 1) + 0
+		kernels[arch]++
+	}
+	END {
+		for (a in kernels) printf "cuda: %s: %d kernels, at most %d registers, %d with spills\n", a, kernels[a], most[a], spills[a] | "sort"
+	}
+' lib="$([ "$at" = "$lib" ] && echo 1 || echo 0)" $logs

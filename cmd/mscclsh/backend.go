@@ -24,6 +24,16 @@ const (
 
 var backends = []string{backendCPU, backendCUDA}
 
+// Where values are checked on GPUs.
+const (
+	verifyAuto   = "auto"
+	verifyDevice = "device"
+	verifyHost   = "host"
+)
+
+// verifyOf are the same for package cuda.
+var verifyOf = map[string]cuda.Verify{verifyDevice: cuda.VerifyOnDevice, verifyHost: cuda.VerifyOnHost}
+
 // backendFlags say where a program runs.
 func backendFlags() []toolFlag {
 	return []toolFlag{
@@ -38,6 +48,9 @@ func backendFlags() []toolFlag {
 			}},
 		{Name: "threads", Arg: "N", Help: "threads of a thread block on a GPU, instead of the library's choice",
 			set: positive("threads", 1024, func(s *Settings, n int64) { s.Threads = int32(n) })},
+		{Name: "verify", Arg: "WHERE", Default: verifyAuto, Values: []string{verifyAuto, verifyDevice, verifyHost},
+			Help: "where to check values on GPUs: device (inputs are made there and every result is compared bit for bit, nothing crosses the bus), host (with the reference of --backend cpu), or auto (device for exact data above 64 MiB)",
+			set:  oneOf("verify", []string{verifyAuto, verifyDevice, verifyHost}, func(s *Settings, v string) { s.Verify = v })},
 		{Name: "watchdog", Arg: "SECONDS", Default: "10", Help: "end a launch whose thread blocks wait longer, and tell what they wait for",
 			set: positive("watchdog", math.MaxInt32, func(s *Settings, n int64) { s.Watchdog = time.Duration(n) * time.Second })},
 	}
@@ -51,10 +64,21 @@ func (s *Settings) checkBackend() error {
 	for _, f := range [...]struct {
 		name  string
 		given bool
-	}{{"devices", len(s.Devices) > 0}, {"threads", s.Threads > 0}, {"watchdog", s.Watchdog > 0}} {
+	}{{"devices", len(s.Devices) > 0}, {"threads", s.Threads > 0}, {"watchdog", s.Watchdog > 0}, {"verify", s.Verify != ""}} {
 		if f.given && !s.onCUDA() {
 			return badCallHint("flag-unused", "add --backend cuda", "--%s is for GPUs; this runs on the CPU", f.name)
 		}
+	}
+	if s.Verify != verifyDevice {
+		return nil
+	}
+	switch {
+	case s.Data == dataRandom:
+		return badCall("flag-conflict", "--verify device and --data random contradict each other: values that are made and checked there are exact")
+	case s.Input != "":
+		return badCall("flag-conflict", "--verify device and --input contradict each other: values that are checked there are made there")
+	case s.Output != "":
+		return badCall("flag-conflict", "--verify device and --output contradict each other: values that are checked there stay there")
 	}
 	return nil
 }
@@ -110,7 +134,8 @@ type gpus struct {
 	lib     *cuda.Library
 	comm    *cuda.Comm
 	program *cuda.Program
-	names   []string // of the GPUs in use
+	loaded  *ir.Program // that program was made of
+	names   []string    // of the GPUs in use
 	numbers []int32
 }
 
@@ -141,11 +166,30 @@ func (s *Session) openGPUs(p *ir.Program) (*gpus, error) {
 	for _, d := range g.numbers {
 		g.names = append(g.names, all[d].Name)
 	}
-	if g.program, err = g.comm.Load(p); err != nil {
+	if err := g.use(p); err != nil {
 		g.close()
-		return nil, cudaError(err)
+		return nil, err
 	}
 	return g, nil
+}
+
+// use makes p the program that runs.
+func (g *gpus) use(p *ir.Program) (err error) {
+	if p == g.loaded {
+		return nil
+	}
+	if g.program != nil {
+		if err := g.program.Close(); err != nil {
+			return cudaError(err)
+		}
+		g.program, g.loaded = nil, nil
+	}
+	if g.program, err = g.comm.Load(p); err != nil {
+		g.program = nil
+		return cudaError(err)
+	}
+	g.loaded = p
+	return nil
 }
 
 // close frees the GPUs. What goes wrong then changes no result.
@@ -159,7 +203,7 @@ func (g *gpus) close() {
 // cudaOptions are those that run and bench have in common.
 func (s *Session) cudaOptions() cuda.Options {
 	return cuda.Options{DType: s.Set.DType, Op: s.Set.Op, Threads: s.Set.Threads, Seed: s.Set.Seed,
-		Exact: s.Set.Data == dataExact,
+		Exact: s.Set.Data == dataExact, Events: s.Set.Trace != "", Verify: verifyOf[s.Set.Verify],
 		Progress: func(phase string, done float64) {
 			s.progress.at(fmt.Sprintf("%s %3.0f%% ", phase, 100*done))
 		}}
@@ -192,7 +236,7 @@ func (s *Session) runCUDA(ctx context.Context) error {
 		}
 	}
 	s.tellWrong(rep.Mismatches, rep.Wrong)
-	return nil
+	return s.writeTimeline(p, backendCUDA, rep.Bytes, rep.Events)
 }
 
 func (s *Session) cudaPart(p *ir.Program, rep *cuda.Report, g *gpus) *RunPart {

@@ -18,6 +18,10 @@ func TestCUDA(t *testing.T) {
 	if _, err := os.Stat(lib); err != nil {
 		t.Skipf("%s is not there: make cuda-host builds it", lib)
 	}
+	composition, err := filepath.Abs("../../benchmarks/composition")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/cuda",
 		UpdateScripts:       *update,
@@ -26,6 +30,7 @@ func TestCUDA(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("MSCCLSH_CUDA_LIB", lib)
+			env.Setenv("COMPOSITION", composition)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "jsonpath": jsonPath},

@@ -8,15 +8,12 @@ import (
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
-	"github.com/mscclsh/mscclsh/runtime"
 	"github.com/mscclsh/mscclsh/runtime/cpu"
-	"github.com/mscclsh/mscclsh/runtime/cuda"
 )
 
 const (
 	benchRepetitions = 20 // fewer have no median worth the name
 	benchWarmup      = 5
-	againstNCCL      = "nccl"
 )
 
 // benchFlags are those of bench alone.
@@ -27,6 +24,8 @@ func benchFlags() []toolFlag {
 			return set(s, v)
 		}
 	}
+	against := againstFlag()
+	against.set = only(against.Name, against.set)
 	return []toolFlag{
 		{Name: "sizes", Arg: "LIST", Default: benchSizes,
 			Help: "bench: sizes as nccl-tests counts them, such as 4KiB,1MiB or 1KiB..1GiB (powers of two) or 1KiB..1GiB:4 (every second one)",
@@ -42,9 +41,7 @@ func benchFlags() []toolFlag {
 			set: only("launches", positive("launches", 1<<20, func(s *Settings, n int64) { s.Launches = int(n) }))},
 		{Name: "graph", Help: "bench: each repetition is one replay of a CUDA graph of all its launches",
 			set: only("graph", yes(func(s *Settings, v bool) { s.Graph = v }))},
-		{Name: "against", Arg: "NAME", Values: []string{againstNCCL},
-			Help: "bench: measure NCCL's collective beside, in the same process on the same GPUs, in its default mode and with symmetric windows; NVLS is off",
-			set:  only("against", oneOf("against", []string{againstNCCL}, func(s *Settings, v string) { s.Against = v }))},
+		against,
 		{Name: "csv", Help: "bench: print the table as comma-separated values",
 			set: only("csv", yes(func(s *Settings, v bool) { s.CSV = v }))},
 	}
@@ -61,7 +58,7 @@ func benchFlagNames() []string {
 	for _, f := range slices.Concat(benchFlags(), backendFlags(), readFlags(), compileFlags()) {
 		names = append(names, f.Name)
 	}
-	return append(names, "iterations", "dtype", "op", "seed", "data", "target", "in-place", "out-of-place", "json", "quiet")
+	return append(names, "iterations", "dtype", "op", "seed", "data", "target", "in-place", "out-of-place", "trace", "json", "quiet")
 }
 
 // Bench is the command: like Run, but a program is measured at many sizes.
@@ -91,23 +88,18 @@ func (s *Session) checkBench() error {
 	switch {
 	case set.Graph && !set.onCUDA():
 		return badCallHint("flag-unused", "add --backend cuda", "--graph is for GPUs; this runs on the CPU")
-	case set.Against != "" && !set.onCUDA():
-		return badCallHint("flag-unused", "add --backend cuda", "--against %s is for GPUs; this runs on the CPU", set.Against)
 	case set.CSV && set.JSON:
 		return badCall("flag-conflict", "--csv and --json contradict each other: both want standard output")
 	}
-	return nil
+	return set.checkAgainst()
 }
 
 // bench measures the program at all sizes.
 func (s *Session) bench(ctx context.Context) error {
 	p := s.program
-	sizes := s.Set.Sizes
-	if sizes == nil {
-		var err error
-		if sizes, err = parseSizes(benchSizes); err != nil {
-			return err
-		}
+	sizes, err := s.Set.benchSizes()
+	if err != nil {
+		return err
 	}
 	b := &BenchPart{Backend: backendCPU, Graph: s.Set.Graph, Repetitions: benchRepetitions, Warmup: benchWarmup, Rows: []BenchRow{}}
 	if s.Set.Counted {
@@ -116,7 +108,6 @@ func (s *Session) bench(ctx context.Context) error {
 	if s.Set.Warmup > 0 {
 		b.Warmup = s.Set.Warmup
 	}
-	var err error
 	if s.Set.onCUDA() {
 		b.Backend = backendCUDA
 		err = s.benchCUDA(ctx, p, b, sizes)
@@ -131,13 +122,25 @@ func (s *Session) bench(ctx context.Context) error {
 	return nil
 }
 
+// benchSizes are those to measure.
+func (s *Settings) benchSizes() ([]int64, error) {
+	if s.Sizes != nil {
+		return s.Sizes, nil
+	}
+	return parseSizes(benchSizes)
+}
+
 // benchCPU measures on goroutines.
 func (s *Session) benchCPU(ctx context.Context, p *ir.Program, b *BenchPart, sizes []int64) error {
 	b.Devices = []string{"this CPU"}
 	for _, n := range sizes {
+		p, err := s.programAt(ctx, n)
+		if err != nil {
+			return err
+		}
 		s.begin("measuring " + formatSize(n))
 		rep, err := cpu.Run(ctx, p, cpu.Options{Bytes: n, DType: s.Set.DType, Op: s.Set.Op, Iterations: b.Repetitions,
-			Warmup: b.Warmup, Seed: s.Set.Seed, Exact: s.Set.Data == dataExact})
+			Warmup: b.Warmup, Seed: s.Set.Seed, Exact: s.Set.Data == dataExact, Events: s.Set.Trace != ""})
 		row := s.benchRow(p, n, 1)
 		switch {
 		case outside(err):
@@ -145,6 +148,9 @@ func (s *Session) benchCPU(ctx context.Context, p *ir.Program, b *BenchPart, siz
 		case err != nil:
 			return runError(err)
 		default:
+			if err := s.writeTimeline(p, b.Backend, rep.Bytes, rep.Events); err != nil {
+				return err
+			}
 			row.Bytes, row.Elements = rep.Bytes, rep.Bytes/int64(s.Set.DType.Size())
 			row.AlgBW, row.BusBW, row.Wrong = rep.AlgBW, rep.BusBW, rep.Wrong
 			for _, t := range rep.Times {
@@ -160,15 +166,19 @@ func (s *Session) benchCPU(ctx context.Context, p *ir.Program, b *BenchPart, siz
 
 // outside reports whether a run was refused because of its size alone.
 func outside(err error) bool {
-	if err == nil {
-		return false
-	}
-	return slices.ContainsFunc(diag.Messages(err), func(m *diag.Message) bool { return m.Code == "size-window" })
+	return hasCode(err, "size-window")
+}
+
+// hasCode reports whether an error, if it is one, has a message of that code.
+func hasCode(err error, code string) bool {
+	return err != nil && slices.ContainsFunc(diag.Messages(err), func(m *diag.Message) bool { return m.Code == code })
 }
 
 func (s *Session) benchRow(p *ir.Program, bytes int64, launches int) BenchRow {
-	return BenchRow{Bytes: bytes, Elements: bytes / int64(s.Set.DType.Size()), DType: s.Set.DType.String(),
+	row := BenchRow{Bytes: bytes, Elements: bytes / int64(s.Set.DType.Size()), DType: s.Set.DType.String(),
 		Op: s.Set.Op.String(), Root: int32(p.Coll.Root), Launches: launches}
+	s.nameProtocol(&row, p)
+	return row
 }
 
 // launchesFor is how many launches make a repetition long enough to be timed well:
@@ -193,26 +203,31 @@ func (s *Session) benchCUDA(ctx context.Context, p *ir.Program, b *BenchPart, si
 	}
 	defer g.close()
 	b.Devices, b.Library = g.names, "libmscclsh_cuda ("+g.lib.Build()+")"
-	var rival *cuda.Rival
-	if s.Set.Against == againstNCCL {
-		if rival, err = s.openRival(ctx, p, b, g, slices.Max(sizes)); err != nil {
-			return err
-		}
-		defer rival.Close()
+	against, err := s.openOpponents(ctx, p, b, g, slices.Max(sizes))
+	if err != nil {
+		return err
 	}
+	defer func() { _ = against.close() }() // what goes wrong then changes no figure
 	for _, n := range sizes {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := s.programAt(ctx, n)
+		if err != nil {
+			return err
+		}
+		if err := g.use(p); err != nil {
 			return err
 		}
 		row := s.benchRow(p, n, launchesFor(n))
 		if s.Set.Launches > 0 {
 			row.Launches = s.Set.Launches
 		}
-		if err := s.benchSize(ctx, g, b, &row); err != nil {
+		if err := s.benchSize(ctx, p, g, b, &row); err != nil {
 			return cudaError(err)
 		}
-		if rival != nil && row.Skipped == "" {
-			if err := s.benchRival(rival, p, b, &row); err != nil {
+		if row.Skipped == "" {
+			if err := s.benchOpponents(ctx, against, p, g, b, &row); err != nil {
 				return cudaError(err)
 			}
 		}
@@ -221,23 +236,8 @@ func (s *Session) benchCUDA(ctx context.Context, p *ir.Program, b *BenchPart, si
 	return nil
 }
 
-func (s *Session) openRival(ctx context.Context, p *ir.Program, b *BenchPart, g *gpus, most int64) (*cuda.Rival, error) {
-	s.begin("opening NCCL")
-	nccl, err := cuda.OpenNCCL(ncclPaths(ctx))
-	if err != nil {
-		return nil, cudaError(err)
-	}
-	b.Opponent = nccl.String()
-	rival, err := nccl.NewRival(p.Coll, g.numbers, most, s.Set.DType)
-	if err != nil {
-		return nil, cudaError(err)
-	}
-	b.Against = rival.Modes()
-	return rival, nil
-}
-
 // benchSize fills in a row.
-func (s *Session) benchSize(ctx context.Context, g *gpus, b *BenchPart, row *BenchRow) error {
+func (s *Session) benchSize(ctx context.Context, p *ir.Program, g *gpus, b *BenchPart, row *BenchRow) error {
 	s.begin("measuring " + formatSize(row.Bytes))
 	opt := s.cudaOptions()
 	opt.Bytes, opt.Repetitions, opt.Warmup = row.Bytes, b.Repetitions, b.Warmup
@@ -256,32 +256,5 @@ func (s *Session) benchSize(ctx context.Context, g *gpus, b *BenchPart, row *Ben
 	row.statistics()
 	row.AlgBW, row.BusBW = rep.AlgBW, rep.BusBW
 	s.tellWrong(rep.Mismatches, rep.Wrong)
-	return nil
-}
-
-// benchRival adds NCCL's times to a row.
-func (s *Session) benchRival(rival *cuda.Rival, p *ir.Program, b *BenchPart, row *BenchRow) error {
-	layout, err := runtime.NewLayout(p.Coll, s.Set.DType, row.Bytes)
-	if err != nil {
-		return err
-	}
-	for mode, name := range rival.Modes() {
-		s.begin("measuring " + name + " at " + formatSize(row.Bytes))
-		times, err := rival.Time(mode, layout, s.Set.Op, cuda.Timing{Repetitions: b.Repetitions, Warmup: b.Warmup,
-			Launches: row.Launches, Graph: s.Set.Graph})
-		part := AgainstPart{}
-		switch {
-		case err == nil:
-			part.MedianNS, _, _ = spread(times)
-			if row.MedianNS > 0 {
-				part.Ratio = part.MedianNS / row.MedianNS
-			}
-		case cuda.CannotCompare(err):
-			part.Why = diag.Messages(err)[0].Text
-		default:
-			return err
-		}
-		row.Against = append(row.Against, part)
-	}
-	return nil
+	return s.writeTimeline(p, b.Backend, rep.Bytes, rep.Events)
 }

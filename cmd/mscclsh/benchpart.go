@@ -33,6 +33,7 @@ type BenchRow struct {
 	DType    string        `json:"dtype"`
 	Op       string        `json:"op"`
 	Root     int32         `json:"root"`
+	Protocol string        `json:"protocol,omitempty"` // that protocol auto stood for
 	Launches int           `json:"launches_per_repetition"`
 	MedianNS float64       `json:"median_ns"`
 	MinNS    float64       `json:"min_ns"`
@@ -50,6 +51,7 @@ type BenchRow struct {
 type AgainstPart struct {
 	MedianNS float64 `json:"median_ns"` // 0: it can't
 	Ratio    float64 `json:"ratio"`     // its median over ours: above 1 we are faster
+	Wrong    int64   `json:"wrong_elements,omitempty"`
 	Why      string  `json:"why,omitempty"`
 }
 
@@ -68,6 +70,9 @@ func (b *BenchPart) summarize() {
 	b.Verified = true
 	for i := range b.Rows {
 		b.Verified = b.Verified && b.Rows[i].Wrong == 0
+		for _, a := range b.Rows[i].Against {
+			b.Verified = b.Verified && a.Wrong == 0
+		}
 	}
 	if len(b.Against) == 0 {
 		return
@@ -140,7 +145,11 @@ func (b *BenchPart) means() []string {
 		}
 	}
 	if n := len(b.Against); n > 1 && b.GeoMean[n] > 0 {
-		lines = append(lines, fmt.Sprintf("geometric mean of the ratios to the better of both: %.3f", b.GeoMean[n]))
+		of := "better of both"
+		if n > 2 {
+			of = "best of them"
+		}
+		lines = append(lines, fmt.Sprintf("geometric mean of the ratios to the %s: %.3f", of, b.GeoMean[n]))
 	}
 	return lines
 }
@@ -151,6 +160,9 @@ func opponentWidth(name string) int { return max(12, len(name)+4) }
 func (b *BenchPart) columns() string {
 	s := fmt.Sprintf("%12s %12s %8s %6s %5s %10s %8s %8s %7s",
 		"size(B)", "count", "type", "redop", "root", "time(us)", "algbw", "busbw", "#wrong")
+	if b.auto() {
+		s += fmt.Sprintf(" %8s", "protocol")
+	}
 	for _, name := range b.Against {
 		s += fmt.Sprintf(" %*s %7s", opponentWidth(name), name+"(us)", "ratio")
 	}
@@ -163,6 +175,9 @@ func (b *BenchPart) text(r *BenchRow) string {
 		return s + r.Skipped
 	}
 	s += fmt.Sprintf("%10.2f %8.2f %8.2f %7d", r.MedianNS/1e3, r.AlgBW, r.BusBW, r.Wrong)
+	if b.auto() {
+		s += fmt.Sprintf(" %8s", r.Protocol)
+	}
 	for k, a := range r.Against {
 		width := opponentWidth(b.Against[k])
 		if a.MedianNS == 0 {
@@ -174,10 +189,16 @@ func (b *BenchPart) text(r *BenchRow) string {
 	return s
 }
 
+// auto reports whether each size has a protocol of its own.
+func (b *BenchPart) auto() bool { return len(b.Rows) > 0 && b.Rows[0].Protocol != "" }
+
 // writeCSV prints a line a size, after one with the columns' names.
 func (b *BenchPart) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	head := []string{"bytes", "elements", "dtype", "op", "root", "launches", "median_us", "min_us", "max_us", "algbw_gbs", "busbw_gbs", "wrong", "skipped"}
+	if b.auto() {
+		head = append(head, "protocol")
+	}
 	for _, name := range b.Against {
 		head = append(head, name+"_us", name+"_ratio")
 	}
@@ -188,6 +209,9 @@ func (b *BenchPart) writeCSV(w io.Writer) error {
 		num := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 		row := []string{fmt.Sprint(r.Bytes), fmt.Sprint(r.Elements), r.DType, r.Op, fmt.Sprint(r.Root), fmt.Sprint(r.Launches),
 			us(r.MedianNS), us(r.MinNS), us(r.MaxNS), num(r.AlgBW), num(r.BusBW), fmt.Sprint(r.Wrong), r.Skipped}
+		if b.auto() {
+			row = append(row, r.Protocol)
+		}
 		for k := range b.Against {
 			if k < len(r.Against) && r.Against[k].MedianNS > 0 {
 				row = append(row, us(r.Against[k].MedianNS), num(r.Against[k].Ratio))

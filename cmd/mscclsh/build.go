@@ -24,7 +24,10 @@ func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG, pos diag.Pos) err
 	}
 	s.begin("compiling " + d.Name)
 	dumps := newDumps(s.Set.DumpAfter)
-	opt := s.compileOptions()
+	opt, err := s.compileOptions(d)
+	if err != nil {
+		return err
+	}
 	var passes passJudge
 	observe := func(st compiler.Stage) {
 		dumps.take(st)
@@ -46,10 +49,13 @@ func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG, pos diag.Pos) err
 	if err != nil {
 		return compileError(err, pos)
 	}
+	if err := s.Set.checkSlots(res.Program); err != nil {
+		return err
+	}
 	s.program, s.from = res.Program, pos
 	s.report.Program = programPart(res.Program, pos.String())
-	s.report.Compiled = s.compiledPart(res)
-	s.warnOfTarget()
+	s.report.Compiled = s.compiledPart(res, opt.Target)
+	s.warnOfTarget(opt.Target)
 	if s.Set.TimePass {
 		s.timePasses(res.Times)
 	}
@@ -102,9 +108,9 @@ func countedPart(p *ir.Program) *CompiledPart {
 	return c
 }
 
-func (s *Session) compiledPart(res *compiler.Result) *CompiledPart {
+func (s *Session) compiledPart(res *compiler.Result, target ir.Target) *CompiledPart {
 	c := countedPart(res.Program)
-	c.Target = s.Set.target().String()
+	c.Target = target.String()
 	c.ChunkOperations = res.Stats.ChunkOps
 	c.StepsBefore = res.Stats.StepsBefore
 	c.Steps = res.Stats.StepsAfter
@@ -122,12 +128,12 @@ func (s *Session) compiledPart(res *compiler.Result) *CompiledPart {
 
 // warnOfTarget says if the target can't load the program: it can be run here all
 // the same. When it is written the writer refuses it.
-func (s *Session) warnOfTarget() {
-	if s.Set.Emit == "xml" {
+func (s *Session) warnOfTarget(target ir.Target) {
+	if s.Set.Emit == "xml" || target == ir.TargetNative {
 		return
 	}
 	c := s.report.Compiled
-	for _, m := range diag.Messages(mscclxml.Refuse(s.program, s.Set.target())) {
+	for _, m := range diag.Messages(mscclxml.Refuse(s.program, target)) {
 		w := *m
 		w.Severity = diag.Warning
 		w.Text = c.Target + " can't load it: " + strings.TrimPrefix(m.Text, "target "+c.Target+": ")

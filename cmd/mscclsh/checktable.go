@@ -50,7 +50,7 @@ type FilePart struct {
 	Protocol   string        `json:"protocol,omitempty"`
 	Modes      []string      `json:"modes,omitempty"`
 	Verdict    string        `json:"verdict"`
-	MinSlots   int32         `json:"min_slots"`        // least that every size of the window runs with; 0: none does
+	MinSlots   int32         `json:"min_slots"`        // least that every size of the window runs with; 0: none does, or with protocol Direct none is needed
 	SafeMin    int64         `json:"safe_min_bytes"`   // sizes that are safe with the file's own slots:
 	SafeMax    int64         `json:"safe_max_bytes"`   // 0 is no limit, -1 no size at all
 	Orders     bool          `json:"order_differs"`    // ranks add in different orders

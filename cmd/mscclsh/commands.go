@@ -18,10 +18,10 @@ func commandTable() []command {
 			Long: `FILE is a script (.star, or .py for msccl-tools), or a program that was written before: MSCCL XML (.xml), an
 MSCCL++ execution plan (.json) or the text form. mscclsh formats lists what can be read and written.
 
-A script is traced, compiled for --target, and the compiled program is checked: its results for
-every rank, races, and deadlock with the slots that the target really has. Then it runs on this CPU, step
-for step as a GPU would run it, and what comes out is compared with a direct computation. With --emit (or
-XML() in the script) it is written instead.
+A script is traced, compiled for this tool's own runtimes (or for --target), and the compiled program is
+checked: its results for every rank, races, and deadlock with the slots that connections really have. Then it
+runs on this CPU, step for step as a GPU would run it, and what comes out is compared with a direct computation.
+With --emit (or XML() in the script) it is written instead, compiled for the runtime that it is written for.
 
 A program that was read is checked and run likewise, in each mode that it declares; with --emit it is converted.
 
@@ -88,7 +88,11 @@ a direct computation, and prints nccl-tests' columns: the median time of a launc
 (20 if not said), on GPUs of many launches each for small sizes. Sizes that the program isn't safe for are left out.
 
 With --against nccl the same collective of NCCL runs in the same process on the same GPUs, in its default mode
-and with symmetric windows, between the same clocks; ratios above 1 say that the program is faster.`,
+and with symmetric windows, between the same clocks; ratios above 1 say that the program is faster. An allreduce
+can be measured against NCCL's reduce-scatter and allgather (nccl-composed), and the first program of a script
+against the others, launched one after another on the same buffers (phases).
+
+--trace FILE writes when each step of one more launch began and ended.`,
 			Examples: []string{
 				"mscclsh bench @algorithms/allreduce_ring.star --ranks 2 --sizes 1KiB..1MiB",
 				"mscclsh bench --backend cuda --devices 0,1 --graph --against nccl --sizes 1KiB..1GiB @algorithms/allreduce_allpairs.star --ranks 2",

@@ -66,7 +66,7 @@ func (s *Session) judge(ctx context.Context, p *ir.Program) (*CheckPart, *checke
 		}
 	}
 	return &CheckPart{Holds: rep.OK, Regimes: rep.Regimes, MinSlots: rep.MinSlots, SafeRegime: rep.SafeRegime,
-		SafeMaxBytes: rep.SafeMaxBytes, OrderDiffers: rep.OrderDiffers, OneSided: rep.OneSided, Demanded: demanded(p),
+		SafeMaxBytes: rep.SafeMaxBytes, OrderDiffers: rep.OrderDiffers, OneSided: rep.OneSided, Direct: rep.Direct, Demanded: demanded(p),
 		Races: rep.Races, RacesAcross: rep.RacesAcross, GPU: s.Set.GPU.Name, GPURanks: min(s.Set.RanksPerGPU, p.Ranks()), Messages: jsonMessages(rep.Messages),
 		list: rep.Messages}, rep, nil
 }

@@ -34,6 +34,7 @@ func (s *Session) runCPU(ctx context.Context) error {
 	s.begin("running " + p.Name)
 	opt := cpu.Options{DType: s.Set.DType, Op: s.Set.Op, Iterations: s.Set.Iterations, Seed: s.Set.Seed, Chaos: s.Set.Chaos,
 		Exact: s.Set.Data == dataExact, NoVerify: p.OneSided != nil && !demanded(p), KeepOutputs: s.Set.Output != "",
+		Events: s.Set.Trace != "",
 		Progress: func(x cpu.Progress) {
 			s.progress.at(fmt.Sprintf("%s %d/%d %3.0f%% ", x.Phase, x.Iteration+1, x.Total, 100*x.Done))
 		}}
@@ -53,7 +54,7 @@ func (s *Session) runCPU(ctx context.Context) error {
 		}
 	}
 	s.tellWrong(rep.Mismatches, rep.Wrong)
-	return nil
+	return s.writeTimeline(p, backendCPU, rep.Bytes, rep.Events)
 }
 
 // tellWrong prints wrong elements, if there are any.
@@ -90,10 +91,7 @@ func (s *Session) inputs(ctx context.Context, p *ir.Program) (int64, [][]byte, e
 // ordinarySize is what a program runs on when nothing is said: as much as is
 // quick, within the sizes that it is safe for and without padding if it can be.
 func ordinarySize(p *ir.Program, d runtime.DType) int64 {
-	n := int64(defaultSize)
-	for n > 4096 && n*int64(p.Ranks()) > defaultTotal {
-		n /= 2
-	}
+	n := usualSize(p.Coll)
 	unit := int64(max(p.Coll.NumChunks(), 1)) * int64(d.Size())
 	if p.OneSided != nil { // every chunk has to be a multiple of the alignment
 		unit = int64(max(p.Coll.NumChunks(), 1)) * int64(max(p.OneSided.Alignment, int32(d.Size())))
@@ -137,7 +135,7 @@ func mismatches(wrong []runtime.Mismatch, count int64) diag.List {
 func runError(err error) error {
 	for _, m := range diag.Messages(err) {
 		switch m.Code {
-		case "size", "size-window", "dtype", "op", "input", "exact", "slots", "file":
+		case "size", "size-window", "dtype", "op", "input", "exact", "verify", "slots", "file":
 			return &codedError{exitCall, err}
 		case "memory":
 			return &codedError{exitMachine, err}

@@ -7,7 +7,7 @@ func (s *Settings) judgesOnly() error {
 	for _, f := range [...]struct {
 		name  string
 		given bool
-	}{{"emit", s.Emit != ""}, {"emit-file", s.File != ""}, {"run", s.Run}} {
+	}{{"emit", s.Emit != ""}, {"emit-file", s.File != ""}, {"run", s.Run}, {"trace", s.Trace != ""}} {
 		if f.given {
 			return badCall("flag-unused", "--%s: check writes and runs nothing", f.name)
 		}
@@ -48,6 +48,8 @@ func (s *Settings) fits(f *format) error {
 		flag, use = "time-passes", "for scripts"
 	case s.CheckPass:
 		flag, use = "check-passes", "for scripts"
+	case s.against(againstPhases):
+		flag, use = "against phases", "for scripts"
 	case s.Program != "":
 		flag, use = "program", "for scripts"
 	}

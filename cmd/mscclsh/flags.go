@@ -43,8 +43,8 @@ func emitFlags() []toolFlag {
 		{Name: "emit-file", Short: "o", Arg: "FILE",
 			Help: "write what is emitted to FILE instead of standard output; without --emit the ending of the name decides (.xml, .json, .txt, .dot)",
 			set:  func(s *Settings, v string) error { s.File = v; return nil }},
-		{Name: "target", Arg: "NAME", Default: "msccl", Values: ir.TargetNames(),
-			Help: "the runtime to compile for: msccl, executor (Azure/msccl-executor-nccl), rccl, plain (any size, for this tool only) or astra (unfused, for simulators); plain with --emit plan",
+		{Name: "target", Arg: "NAME", Default: "native, msccl for XML and check", Values: ir.TargetNames(),
+			Help: "the runtime to compile for: msccl, executor (Azure/msccl-executor-nccl), rccl, plain (XML of any size, for this tool only), astra (unfused, for simulators) or native (this tool's own runtimes, without the limits of XML); plain with --emit plan",
 			set: func(s *Settings, v string) (err error) {
 				s.Target, err = ir.ParseTarget(v)
 				s.Targeted = err == nil
@@ -84,6 +84,8 @@ func compileFlags() []toolFlag {
 			set: size("max-bytes", 1, func(s *Settings, n int64) { s.MaxBytes = n })},
 		{Name: "canonical-order", Help: "let ranks that add term by term do so in the order of the ranks, so that an allreduce gives the same bits everywhere; sums of sums stay as the script makes them",
 			set: yes(func(s *Settings, v bool) { s.Canonical = v })},
+		{Name: "direct-as-simple", Help: "where the target has no protocol Direct, compile for Simple instead",
+			set: yes(func(s *Settings, v bool) { s.DirectAsSimple = v })},
 		{Name: "disable", Arg: "PASS", Values: optionalPasses(), Repeats: true,
 			Help: "leave a pass out; may be given several times (mscclsh passes lists them)",
 			set: oneOf("disable", optionalPasses(), func(s *Settings, v string) {
@@ -151,6 +153,7 @@ func runFlags() []toolFlag {
 			set: func(s *Settings, v string) error { s.Input = v; return nil }},
 		{Name: "output", Arg: "PATTERN", Help: "write outputs to files, named as for --input",
 			set: func(s *Settings, v string) error { s.Output = v; return nil }},
+		traceFlag(),
 	}
 }
 

@@ -17,7 +17,7 @@ func xmlFormat() format {
 		Help: "MSCCL XML: read by the rules of --runtime, written for --target",
 		read: readXML,
 		write: func(w io.Writer, p *ir.Program, set *Settings) error {
-			return mscclxml.Write(w, p, set.target())
+			return mscclxml.Write(w, p, set.xmlTarget())
 		},
 	}
 }

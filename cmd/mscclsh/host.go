@@ -34,7 +34,7 @@ func (h *host) functions(ctx context.Context) starlib.Host {
 func (h *host) child() *Session {
 	set := *h.set
 	return &Session{Out: h.session.Err, Err: h.session.Err, Set: &set, outStyle: h.session.errStyle,
-		errStyle: h.session.errStyle, progress: h.session.progress}
+		errStyle: h.session.errStyle, progress: h.session.progress, judgeOnly: h.session.judgeOnly}
 }
 
 func (h *host) check(ctx context.Context, d *ir.ChunkDAG) (bool, error) {
@@ -45,7 +45,7 @@ func (h *host) check(ctx context.Context, d *ir.ChunkDAG) (bool, error) {
 	if err := c.check(ctx); err != nil {
 		return false, err
 	}
-	h.session.checked = &verdict{trace: d, key: compileKey(c.Set), program: c.program, report: c.report}
+	h.session.checked = &verdict{trace: d, key: c.compileKey(d), program: c.program, report: c.report}
 	if c.wrong() {
 		h.session.failed = true
 	}
@@ -62,15 +62,17 @@ type verdict struct {
 
 // compileKey tells apart settings with which a trace compiles or is judged
 // differently.
-func compileKey(s *Settings) string {
-	return fmt.Sprint(s.target(), s.Slots, s.SlotBytes, s.MinBytes, s.MaxBytes, s.Disable, s.Canonical, s.Strict, s.GPU, s.RanksPerGPU)
+func (s *Session) compileKey(d *ir.ChunkDAG) string {
+	o, err := s.compileOptions(d)
+	return fmt.Sprint(o.Target, o.Size, err, o.Slots, o.SlotBytes, o.MinBytes, o.MaxBytes, o.Disable, o.CanonicalOrder, o.DirectAsSimple,
+		s.Set.Strict, s.Set.GPU, s.Set.RanksPerGPU)
 }
 
 // recall takes over what the script's last Check() found if that was about the
 // same trace: most scripts end with one, and compile only once then.
 func (s *Session) recall(d *ir.ChunkDAG) bool {
 	v := s.checked
-	if v == nil || v.key != compileKey(s.Set) || !sameTrace(v.trace, d) {
+	if v == nil || v.key != s.compileKey(d) || !sameTrace(v.trace, d) {
 		return false
 	}
 	s.program = v.program
@@ -87,6 +89,7 @@ func sameTrace(a, b *ir.ChunkDAG) bool {
 
 func (h *host) run(ctx context.Context, d *ir.ChunkDAG, o starlib.RunOptions) (bool, error) {
 	c := h.child()
+	c.judgeOnly, c.Set.WritesXML = false, false
 	if err := applyRunOptions(c.Set, o); err != nil {
 		return false, err
 	}
@@ -122,12 +125,17 @@ func applyRunOptions(set *Settings, o starlib.RunOptions) error {
 // declaredParam finds the names that a script's text declares as parameters.
 var declaredParam = regexp.MustCompile(`\bparam\s*\(\s*(?:name\s*=\s*)?["']([A-Za-z0-9_-]+)["']`)
 
+// callsXML finds what makes a script write XML. Until it has run it is not known
+// whether it will; for what it asks before, that it may is good enough.
+var callsXML = regexp.MustCompile(`\bXML\s*\(`)
+
 // hostSettings are the settings for what the script itself asks. Which of the
 // flags after it are the tool's is known for certain only once it has run; until
 // then the text of its param calls tells. A value that is wrong is reported when
 // the flags are applied for good.
 func (s *Session) hostSettings(source []byte, args []scriptArg) *Settings {
 	set := *s.Set
+	set.WritesXML = callsXML.Match(source)
 	params := make(map[string]bool)
 	for _, m := range declaredParam.FindAllSubmatch(source, -1) {
 		params[string(m[1])] = true
@@ -158,6 +166,9 @@ func (h *host) show(ctx context.Context, d *ir.ChunkDAG, what string) error {
 		return fmt.Errorf("got %q, want %s", what, orList(all))
 	}
 	c.Set.DumpAfter = nil
+	if what == "xml" || what == "plan" {
+		c.Set.Emit, c.Set.File = what, ""
+	}
 	if err := c.compile(ctx, d, diag.Pos{}); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func (r *Report) writeHuman(w io.Writer, st style) {
 	if b := r.Bench; b != nil {
 		b.writeHuman(w, st)
 	}
+	if x := r.Timeline; x != nil {
+		part(w, st, "timeline", fmt.Sprintf("%s to %s", plural(int64(x.Events), "step"), x.File))
+	}
 	if e := r.Emitted; e != nil {
 		part(w, st, "emitted", fmt.Sprintf("%s to %s", e.Form, e.File))
 	}
@@ -141,6 +144,11 @@ func (c *CheckPart) writeHuman(w io.Writer, st style) {
 	if c.OneSided {
 		text := fmt.Sprintf("%s for one launch: %s, no deadlock; %s within it, %d with the next launch",
 			st.good.Render("holds"), right, plural(int64(c.Races), "race"), c.RacesAcross)
+		part(w, st, "check", append([]string{text}, c.remarks(st)...)...)
+		return
+	}
+	if c.Direct {
+		text := fmt.Sprintf("%s: %s, no race, no deadlock without slots (Direct)", st.good.Render("holds"), right)
 		part(w, st, "check", append([]string{text}, c.remarks(st)...)...)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
+	"github.com/mscclsh/mscclsh/ir/mscclxml"
 )
 
 // file does with a program that was read all that is done with a compiled one.
@@ -75,6 +76,9 @@ func (s *Session) fits(f *format) error {
 	if err := s.checkBench(); err != nil {
 		return err
 	}
+	if err := s.Set.checkTrace(s.benching); err != nil {
+		return err
+	}
 	return s.Set.fits(f)
 }
 
@@ -85,7 +89,14 @@ func readProgram(ctx context.Context, f *format, src source, set *Settings) (*im
 		return nil, err
 	}
 	im.format = f
-	for _, p := range im.programs {
+	for i, p := range im.programs {
+		if err := set.checkSlots(p); err != nil {
+			return nil, err
+		}
+		if set.DirectAsSimple && (set.Emit == "xml" || set.Targeted && set.Target != ir.TargetNative) {
+			p = mscclxml.AsSimple(p, set.xmlTarget())
+			im.programs[i] = p
+		}
 		if p.Name == "" {
 			base := filepath.Base(src.file)
 			p.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -103,6 +114,9 @@ func retarget(p *ir.Program, set *Settings) {
 	}
 	if set.Targeted && set.Target.Limits().Count > 0 { // a runtime's, not a tool's
 		p.Transport = set.Target.Transport(p.Protocol)
+	}
+	if p.Direct() {
+		return
 	}
 	if set.Slots > 0 {
 		p.Transport.Slots = set.Slots
@@ -126,7 +140,7 @@ func (s *Session) modes(im *imported) ([]*ir.Program, error) {
 	switch {
 	case len(out) == 0:
 		return nil, badCall("mode", "--%s: program %q declares %s only", modeFlag(s.Set.InPlace), all[0].Name, modeName(!s.Set.InPlace))
-	case len(out) > 1 && (s.Set.Emit != "" || s.Set.Output != ""):
+	case len(out) > 1 && (s.Set.Emit != "" || s.Set.Output != "" || s.Set.Trace != ""):
 		s.warn(diag.Warningf(diag.Pos{}, "mode", "the file declares two modes; this is the one in place").
 			Suggest("--out-of-place is the other one"))
 		out = out[:1]

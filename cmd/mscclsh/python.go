@@ -16,6 +16,7 @@ import (
 func (s *Session) tracePython(ctx context.Context, src source, rest []string) (*starlib.Script, error) {
 	words := &toolWords{tool: flagTable()}
 	set := *s.Set
+	set.WritesXML = callsXML.Match(src.data)
 	h := &host{session: s, set: &set}
 	o := pyfront.Options{Options: s.loadOptions(ctx, src, h), Argv: rest}
 	o.Tool = func(w []string) int {

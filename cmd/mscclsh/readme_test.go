@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mscclsh/mscclsh/compiler"
+	"github.com/mscclsh/mscclsh/starlib"
 )
 
 // figures that differ from run to run: times and rates.
@@ -80,5 +83,12 @@ func TestReadme(t *testing.T) {
 	}
 	if calls < 3 {
 		t.Errorf("found %d calls, want at least 3", calls)
+	}
+}
+
+// TestAutoTable: the language's page has the table that the compiler goes by.
+func TestAutoTable(t *testing.T) {
+	if page := starlib.Reference(); !strings.Contains(page, "|---|---|\n"+compiler.AutoTable()+"\n") {
+		t.Errorf("the reference doesn't have the rows\n%s", compiler.AutoTable())
 	}
 }

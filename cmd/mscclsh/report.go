@@ -21,6 +21,7 @@ type Report struct {
 	Exported *ExportedPart `json:"exported,omitempty"`
 	Run      *RunPart      `json:"run,omitempty"`
 	Bench    *BenchPart    `json:"bench,omitempty"`
+	Timeline *TimelinePart `json:"timeline,omitempty"`
 	Emitted  *EmittedPart  `json:"emitted,omitempty"`
 	More     []Report      `json:"more,omitempty"` // on a file's other mode, or further programs of a Python script
 }
@@ -110,10 +111,11 @@ type CheckPart struct {
 	SafeMaxBytes int64         `json:"safe_max_bytes"` // largest size that is safe; 0 is the whole window, -1 none of it
 	OrderDiffers bool          `json:"order_differs"`
 	OneSided     bool          `json:"one_sided"`
-	Demanded     bool          `json:"demanded"`      // false: the collective demands nothing of the outputs
-	Races        int           `json:"races"`         // of a one-sided program, which is judged for one launch: within it,
-	RacesAcross  int           `json:"races_across"`  // and with the next
-	GPU          string        `json:"gpu,omitempty"` // that its thread blocks were to fit, with --gpu
+	Direct       bool          `json:"direct,omitempty"` // no slots, and no regimes
+	Demanded     bool          `json:"demanded"`         // false: the collective demands nothing of the outputs
+	Races        int           `json:"races"`            // of a one-sided program, which is judged for one launch: within it,
+	RacesAcross  int           `json:"races_across"`     // and with the next
+	GPU          string        `json:"gpu,omitempty"`    // that its thread blocks were to fit, with --gpu
 	GPURanks     int32         `json:"ranks_per_gpu,omitempty"`
 	Messages     []jsonMessage `json:"messages"`
 

@@ -46,11 +46,17 @@ func (s *Session) script(ctx context.Context, src source, rest []string) error {
 	if err != nil || len(programs) == 0 {
 		return err
 	}
+	if programs, err = s.takePhases(ctx, programs); err != nil {
+		return err
+	}
 	emit := s.Set.Emit
 	return s.each(len(programs), func(i int) error {
 		prog := programs[i]
 		s.Set.Emit = emit
 		if err := s.settle(prog); err != nil {
+			return err
+		}
+		if err := s.startAuto(prog.DAG); err != nil {
 			return err
 		}
 		if err := s.compile(ctx, prog.DAG, prog.Pos); err != nil {
@@ -83,7 +89,7 @@ func (s *Session) trace(ctx context.Context, src source, rest []string) ([]*star
 		return nil, err
 	}
 	found, err := choosePrograms(script.Programs, s.Set.Program, src.file)
-	if err == nil && len(found) > 1 && (!python || s.Set.File != "" && !s.Set.toStdout() || s.Set.Output != "") {
+	if err == nil && len(found) > 1 && !s.Set.against(againstPhases) && (!python || s.Set.File != "" && !s.Set.toStdout() || s.Set.Output != "" || s.Set.Trace != "") {
 		return nil, severalPrograms(found, src.file)
 	}
 	return found, err
@@ -275,6 +281,9 @@ func (s *Session) settle(prog *starlib.Program) error {
 		} else {
 			s.Set.Emit = "xml"
 		}
+	}
+	if err := s.Set.checkForm(); err != nil {
+		return err
 	}
 	inPlace := prog.DAG.Coll.InPlace
 	if s.Set.InPlace && !inPlace || s.Set.OutOfPlace && inPlace {

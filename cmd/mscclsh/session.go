@@ -26,14 +26,17 @@ type Session struct {
 	phase              string // what is being done, for an internal error
 
 	report    Report
-	told      bool        // the error was printed already
-	program   *ir.Program // the last one compiled or read
-	from      diag.Pos    // where it began, invalid if it was read
-	judgeOnly bool        // nothing is emitted or run
-	benching  bool        // the program is measured at many sizes
-	input     string      // the file that the call is about
-	checked   *verdict    // of the script's last Check(), nil without one
-	failed    bool        // a Check() of the script failed
+	told      bool          // the error was printed already
+	program   *ir.Program   // the last one compiled or read
+	phases    []*ir.Program // of --against phases
+	from      diag.Pos      // where it began, invalid if it was read
+	judgeOnly bool          // nothing is emitted or run
+	benching  bool          // the program is measured at many sizes
+	size      int64         // that bench is about, 0 outside
+	auto      *autoPrograms // of protocol auto, for bench
+	input     string        // the file that the call is about
+	checked   *verdict      // of the script's last Check(), nil without one
+	failed    bool          // a Check() of the script failed
 }
 
 // NewSession makes a session that writes to out and err.
@@ -166,8 +169,9 @@ func (s *Session) say(text string) {
 }
 
 // compileOptions are the compiler's, from the settings.
-func (s *Session) compileOptions() compiler.Options {
-	return compiler.Options{Target: s.Set.target(), Slots: s.Set.Slots, SlotBytes: s.Set.SlotBytes,
+func (s *Session) compileOptions(d *ir.ChunkDAG) (compiler.Options, error) {
+	n, err := s.compileSize(d)
+	return compiler.Options{Target: s.target(d.Protocol), Slots: s.Set.Slots, SlotBytes: s.Set.SlotBytes,
 		MinBytes: s.Set.MinBytes, MaxBytes: s.Set.MaxBytes, Disable: s.Set.Disable,
-		CanonicalOrder: s.Set.Canonical}
+		CanonicalOrder: s.Set.Canonical, DirectAsSimple: s.Set.DirectAsSimple, Size: n}, err
 }

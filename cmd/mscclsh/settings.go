@@ -13,23 +13,25 @@ import (
 
 // Settings are what the tool's flags say. Zero means "not said" throughout.
 type Settings struct {
-	Emit      string // a format's name; "" for none
-	File      string // where to emit to; "" is standard output
-	Target    ir.Target
-	Targeted  bool             // Target was asked for
-	Runtime   mscclxml.Reading // whose rules MSCCL XML is read by
-	Literal   bool             // plans are read as their executor runs them
-	Slots     int32            // messages in flight; 0 is the target's
-	SlotBytes int64            // payload of a slot; 0 is the target's
-	MinBytes  int64            // size window; 0 is open
-	MaxBytes  int64
-	Disable   []string // passes to leave out
-	DumpAfter []string // passes (or "trace") whose result is dumped
-	TimePass  bool
-	CheckPass bool
-	Canonical bool   // all ranks add in the order of the ranks
-	Program   string // which program of the script
-	MaxSteps  int64  // Starlark steps; 0 is the loader's limit
+	Emit           string // a format's name; "" for none
+	File           string // where to emit to; "" is standard output
+	Target         ir.Target
+	Targeted       bool             // Target was asked for
+	WritesXML      bool             // the script's text calls XML()
+	Runtime        mscclxml.Reading // whose rules MSCCL XML is read by
+	Literal        bool             // plans are read as their executor runs them
+	Slots          int32            // messages in flight; 0 is the target's
+	SlotBytes      int64            // payload of a slot; 0 is the target's
+	MinBytes       int64            // size window; 0 is open
+	MaxBytes       int64
+	Disable        []string // passes to leave out
+	DumpAfter      []string // passes (or "trace") whose result is dumped
+	TimePass       bool
+	CheckPass      bool
+	Canonical      bool   // all ranks add in the order of the ranks
+	DirectAsSimple bool   // a target without protocol Direct gets Simple for it
+	Program        string // which program of the script
+	MaxSteps       int64  // Starlark steps; 0 is the loader's limit
 
 	Run        bool
 	Size       int64 // bytes; None is not said
@@ -44,17 +46,19 @@ type Settings struct {
 	Data       string     // dataExact or dataRandom
 	Input      string
 	Output     string
+	Trace      string // the file for a timeline; "" for none
 
 	Backend  string  // backendCUDA, or the CPU
 	Devices  []int32 // GPUs; nil is all there are
 	Threads  int32   // of a thread block on a GPU; 0 is the library's choice
 	Watchdog time.Duration
+	Verify   string // verifyAuto ("" too), verifyDevice or verifyHost
 
 	Sizes     []int64 // of bench; nil is benchSizes
 	Warmup    int     // repetitions of bench; 0 is benchWarmup
 	Launches  int     // of a repetition; 0 goes by the size
 	Graph     bool
-	Against   string // againstNCCL or nobody
+	Against   []string // of opponents
 	CSV       bool
 	BenchFlag string // one that only bench has and that was given
 
@@ -112,17 +116,8 @@ func (s *Settings) validate() error {
 		}
 		s.Emit = form.Name
 	}
-	return nil
+	return s.checkForm()
 }
 
 // toStdout reports whether what is emitted goes to standard output.
 func (s *Settings) toStdout() bool { return s.File == "" || s.File == "-" }
-
-// target is what to compile for. A plan isn't bound by what MSCCL's runtimes can
-// hold, so nothing said is plain there.
-func (s *Settings) target() ir.Target {
-	if s.Emit == "plan" && !s.Targeted {
-		return ir.TargetPlain
-	}
-	return s.Target
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
 )
 
 // tableWidth is the most columns that a line of a table has.
@@ -76,6 +77,9 @@ func twoSidedColumns(notes *footnotes) []column {
 		column{"slots", true, func(r *FilePart) string {
 			if r.Ranks == 0 {
 				return ""
+			}
+			if r.Protocol == ir.Direct.String() && r.SafeMax >= 0 {
+				return "0"
 			}
 			return numberOr(int64(r.MinSlots), "none")
 		}},

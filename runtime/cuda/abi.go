@@ -15,6 +15,9 @@ type (
 		devices             *int32
 		ranks, flagModulus  int32
 		watchdogNanoseconds int64
+		_                   *int32  // processOf; nil: all ranks are in this process, and the rest is 0
+		_, _                uintptr // exchange and context, of C
+		_, _                int32   // processes and process
 	}
 	cStep struct {
 		kind, post         int32
@@ -38,9 +41,10 @@ type (
 		slots, protocol            int32
 	}
 	cSize struct {
-		chunkBytes           int64
-		regime, dtype, op    int32
-		threads, misalign, _ int32
+		chunkBytes        int64
+		regime, dtype, op int32
+		threads, misalign int32
+		trace             int32
 	}
 	cPrepared struct {
 		tileBytes, tiles             int64
@@ -53,6 +57,25 @@ type (
 		waitsFor, peer, channel int32
 		timedOut, _             int32
 	}
+	cHeld   struct{ rank, chunk, count, _ int32 }
+	cPart   struct{ rank, chunk, times, _ int32 }
+	cResult struct {
+		rank, buf, chunk, count int32
+		firstPart               int64
+		parts, _                int32
+	}
+	cExpectation struct {
+		held                    *cHeld
+		results                 *cResult
+		parts                   *cPart
+		nHeld, nResults, nParts int64
+		dtype, op               int32
+	}
+	cVerdict struct {
+		compared, wrong, element int64
+		_, want, have            uint64 // the first is the seed
+		rank, buf, chunk, _      int32
+	}
 	cDevice struct {
 		name                          [128]byte
 		memory                        int64
@@ -62,7 +85,7 @@ type (
 )
 
 // abiVersion is MSCCLSH_ABI.
-const abiVersion = 1
+const abiVersion = 2
 
 // What a call returns: MSCCLSH_E*.
 const (
@@ -89,14 +112,25 @@ type Library struct {
 	load        func(comm uintptr, p *cProgram, prog *uintptr, err *byte, size int64) int32
 	unload      func(prog uintptr, err *byte, size int64) int32
 	prepare     func(prog uintptr, s *cSize, out *cPrepared, err *byte, size int64) int32
+	attach      func(prog uintptr, rank, buf int32, memory uintptr, n int64, err *byte, size int64) int32
+	alloc       func(comm uintptr, rank int32, n int64, memory *uintptr, err *byte, size int64) int32
+	release     func(comm uintptr, rank int32, memory uintptr, err *byte, size int64) int32
 	upload      func(prog uintptr, rank, buf int32, offset int64, from *byte, n int64, err *byte, size int64) int32
 	download    func(prog uintptr, rank, buf int32, offset int64, to *byte, n int64, err *byte, size int64) int32
 	fill        func(prog uintptr, rank, buf, value int32, err *byte, size int64) int32
 	guards      func(prog uintptr, err *byte, size int64) int32
 	run         func(prog uintptr, launches int32, ns *float64, err *byte, size int64) int32
 	capture     func(prog uintptr, launches int32, err *byte, size int64) int32
+	captureMany func(progs *uintptr, n, launches int32, err *byte, size int64) int32
 	replay      func(prog uintptr, replays int32, ns *float64, err *byte, size int64) int32
+	events      func(prog uintptr, events *cEvent, n int64, have *int64, err *byte, size int64) int32
 	waits       func(comm uintptr, waits *cWait, n int64, have *int64, err *byte, size int64) int32
+	enqueue     func(prog uintptr, launches int32, err *byte, size int64) int32
+	sync        func(comm uintptr, err *byte, size int64) int32
+	expect      func(prog uintptr, e *cExpectation, err *byte, size int64) int32
+	generate    func(prog uintptr, seed uint64, err *byte, size int64) int32
+	verify      func(prog uintptr, seed uint64, err *byte, size int64) int32
+	verdict     func(prog uintptr, v *cVerdict, err *byte, size int64) int32
 }
 
 // Open loads libmscclsh_cuda from the first of the paths that has it. It needs no
@@ -115,7 +149,10 @@ func Open(paths []string) (*Library, error) {
 		{&l.abi, "abi"}, {&l.buildText, "build"}, {&l.deviceCount, "devices"}, {&l.deviceInfo, "device_info"},
 		{&l.create, "comm_create"}, {&l.destroy, "comm_destroy"}, {&l.load, "load"}, {&l.unload, "unload"},
 		{&l.prepare, "prepare"}, {&l.upload, "upload"}, {&l.download, "download"}, {&l.fill, "fill"},
-		{&l.guards, "check_guards"}, {&l.run, "run"}, {&l.capture, "capture"}, {&l.replay, "replay"}, {&l.waits, "waits"},
+		{&l.guards, "check_guards"}, {&l.run, "run"}, {&l.capture, "capture"}, {&l.replay, "replay"}, {&l.waits, "waits"}, {&l.events, "events"},
+		{&l.attach, "attach"}, {&l.alloc, "alloc"}, {&l.release, "free"}, {&l.captureMany, "capture_many"},
+		{&l.enqueue, "enqueue"}, {&l.sync, "sync"}, {&l.expect, "expect"}, {&l.generate, "generate"}, {&l.verify, "verify"},
+		{&l.verdict, "verdict"},
 	} {
 		if err := lib.bind(f.fn, "mscclsh_"+f.name); err != nil {
 			return nil, err

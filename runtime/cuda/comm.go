@@ -82,6 +82,7 @@ type Program struct {
 	comm   *Comm
 	flat   *flat
 	handle uintptr
+	turn   int // how often it was prepared
 }
 
 // Load validates a program and loads it.
@@ -109,6 +110,9 @@ func (c *Comm) Load(p *ir.Program) (*Program, error) {
 	}
 	return x, nil
 }
+
+// Comm is the communicator that the program is loaded into.
+func (x *Program) Comm() *Comm { return x.comm }
 
 // Close frees the program.
 func (x *Program) Close() error {
@@ -182,6 +186,8 @@ func (w *cWait) what() string {
 		return fmt.Sprintf("a message from rank %d on channel %d", w.peer, w.channel)
 	case 3:
 		return fmt.Sprintf("a free slot towards rank %d on channel %d", w.peer, w.channel)
+	case 4:
+		return fmt.Sprintf("rank %d to take or fetch what is sent on channel %d", w.peer, w.channel)
 	}
 	return "the end of the launch"
 }

@@ -42,7 +42,7 @@ func flatten(p *ir.Program) (*flat, error) {
 	case len(p.GPUs) != int(p.Coll.Ranks):
 		return nil, diag.Errorf(diag.Pos{}, "program", "run: the program has %d GPUs, its collective %d ranks",
 			len(p.GPUs), p.Coll.Ranks)
-	case p.Transport.Slots < 1 || p.Transport.SlotBytes < 1:
+	case p.Protocol != ir.Direct && (p.Transport.Slots < 1 || p.Transport.SlotBytes < 1):
 		return nil, diag.Errorf(diag.Pos{}, "slots", "run: %d slots of %d bytes carry nothing",
 			p.Transport.Slots, p.Transport.SlotBytes)
 	}

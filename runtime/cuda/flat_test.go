@@ -19,7 +19,7 @@ func TestStructures(t *testing.T) {
 		name      string
 		got, want uintptr
 	}{
-		{"comm_options", unsafe.Sizeof(cCommOptions{}), 8 + 2*4 + 8},
+		{"comm_options", unsafe.Sizeof(cCommOptions{}), 8 + 2*4 + 8 + 3*8 + 2*4},
 		{"step", unsafe.Sizeof(cStep{}), 12 * 4},
 		{"dep", unsafe.Sizeof(cDep{}), 2 * 4},
 		{"divide", unsafe.Sizeof(cDivide{}), 4 * 4},
@@ -27,6 +27,11 @@ func TestStructures(t *testing.T) {
 		{"size", unsafe.Sizeof(cSize{}), 8 + 6*4},
 		{"prepared", unsafe.Sizeof(cPrepared{}), 2*8 + 4*4},
 		{"wait", unsafe.Sizeof(cWait{}), 3*8 + 8*4},
+		{"held", unsafe.Sizeof(cHeld{}), 4 * 4},
+		{"part", unsafe.Sizeof(cPart{}), 4 * 4},
+		{"result", unsafe.Sizeof(cResult{}), 4*4 + 8 + 2*4},
+		{"expectation", unsafe.Sizeof(cExpectation{}), 6*8 + 2*4},
+		{"verdict", unsafe.Sizeof(cVerdict{}), 6*8 + 4*4},
 		{"device", unsafe.Sizeof(cDevice{}), 128 + 8 + 4*4},
 	} {
 		if c.got != c.want {

@@ -3,8 +3,25 @@ package cuda
 import (
 	"time"
 
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/runtime"
 )
+
+// Verify says where values are checked.
+type Verify uint8
+
+// Where values are checked. On the device that has them they neither cross the bus
+// nor take memory of the host: inputs are made there, from the seed, such that every
+// partial result is exact, and every element of every result must match bit for
+// bit, padding included. That takes Exact and neither Inputs nor KeepOutputs.
+const (
+	VerifyAuto     Verify = iota // on the device above 64 MiB, if it can be, else on the host
+	VerifyOnHost                 // against package runtime's reference
+	VerifyOnDevice               // refused (code verify) where it can't be
+)
+
+// verifyOnHost is the largest size that VerifyAuto checks on the host, bytes.
+const verifyOnHost = 64 << 20
 
 // Options say what to run a program on.
 type Options struct {
@@ -27,9 +44,11 @@ type Options struct {
 	// see runtime.ReadInputs and runtime.SizeOf.
 	Inputs [][]byte
 
-	KeepOutputs bool // put the outputs into the report
-	NoVerify    bool // skip the comparison with the reference
-	AnySize     bool // run sizes outside of the program's window, which may hang
+	KeepOutputs bool   // put the outputs into the report
+	NoVerify    bool   // skip the comparison with the reference
+	Verify      Verify // where else to compare
+	Events      bool   // record the steps of one launch, after the measured ones
+	AnySize     bool   // run sizes outside of the program's window, which may hang
 
 	// Progress, if not nil, is called now and then from one goroutine at a time.
 	Progress func(phase string, done float64)
@@ -58,5 +77,6 @@ type Report struct {
 	Verified bool // compared, and nothing was wrong
 	runtime.Verdict
 
-	Outputs [][]byte // user's elements a rank, if asked for
+	Outputs [][]byte   // user's elements a rank, if asked for
+	Events  []ir.Event // if asked for, by rank, thread block and time
 }

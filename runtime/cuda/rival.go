@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	goruntime "runtime"
 	"slices"
@@ -23,6 +24,7 @@ type Rival struct {
 	begin   []uintptr // events
 	end     []uintptr
 	modes   []rivalMode
+	calls   []Call
 }
 
 // rivalMode is a way to call NCCL: buffers of the largest size, on each rank.
@@ -40,9 +42,16 @@ const (
 )
 
 // NewRival makes communicators and buffers for collectives of up to maxBytes, as
-// nccl-tests counts them.
-func (n *NCCL) NewRival(c *ir.Collective, devices []int32, maxBytes int64, d runtime.DType) (*Rival, error) {
-	if why := n.refuses(c, d, len(devices)); why != "" {
+// nccl-tests counts them, that NCCL is called for in some ways; Whole if none is named.
+func (n *NCCL) NewRival(c *ir.Collective, devices []int32, maxBytes int64, d runtime.DType, calls ...Call) (*Rival, error) {
+	why := n.refuses(c, d, len(devices))
+	if len(calls) == 0 {
+		calls = []Call{Whole}
+	}
+	for _, call := range calls {
+		why = cmp.Or(why, call.refuses(c))
+	}
+	if why != "" {
 		return nil, diag.Errorf(diag.Pos{}, "against", "--against nccl: %s", why)
 	}
 	goruntime.LockOSThread()
@@ -51,7 +60,7 @@ func (n *NCCL) NewRival(c *ir.Collective, devices []int32, maxBytes int64, d run
 	if err != nil {
 		return nil, err
 	}
-	v := &Rival{nccl: n, driver: drv, coll: c, dtype: d, devices: devices, comms: make([]uintptr, len(devices))}
+	v := &Rival{nccl: n, driver: drv, coll: c, dtype: d, devices: devices, calls: calls, comms: make([]uintptr, len(devices))}
 	if err := n.check(n.initAll(&v.comms[0], int32(len(devices)), &devices[0]), "making communicators"); err != nil {
 		return nil, err
 	}
@@ -209,7 +218,13 @@ func (v *Rival) fill(m *rivalMode, bytes int64) error {
 }
 
 // Modes are the names of the ways in which NCCL is called.
-func (v *Rival) Modes() []string { return []string{DefaultMode, SymmetricMode} }
+func (v *Rival) Modes() []string {
+	var names []string
+	for _, c := range v.calls {
+		names = append(names, DefaultMode+c.suffix(), SymmetricMode+c.suffix())
+	}
+	return names
+}
 
 // CannotCompare reports whether err says that NCCL can't do what was asked of it,
 // which ends no measurement of ours.
@@ -226,7 +241,7 @@ type Timing struct {
 // Time measures one mode at a layout's size: nanoseconds of one call, of each
 // repetition, by events of the device that took longest.
 func (v *Rival) Time(mode int, l *runtime.Layout, op runtime.ReduceOp, o Timing) ([]float64, error) {
-	m := &v.modes[mode]
+	m, way := &v.modes[mode%len(v.modes)], v.calls[mode/len(v.modes)]
 	if m.why != "" {
 		return nil, diag.Errorf(diag.Pos{}, "against", "%s: %s", m.name, m.why)
 	}
@@ -240,7 +255,7 @@ func (v *Rival) Time(mode int, l *runtime.Layout, op runtime.ReduceOp, o Timing)
 	}
 	calls := func() error {
 		for range o.Launches {
-			if err := v.nccl.call(v.coll, ranks, count, v.dtype, op); err != nil {
+			if err := v.call(way, ranks, count, op); err != nil {
 				return err
 			}
 		}
@@ -250,7 +265,7 @@ func (v *Rival) Time(mode int, l *runtime.Layout, op runtime.ReduceOp, o Timing)
 		return v.repeat(o, calls)
 	}
 	// A first call outside of the graph: NCCL connects what it needs then.
-	if err := v.nccl.call(v.coll, ranks, count, v.dtype, op); err != nil {
+	if err := v.call(way, ranks, count, op); err != nil {
 		return nil, err
 	}
 	if err := v.wait(); err != nil {

@@ -177,3 +177,82 @@ func TestRivalExchanges(t *testing.T) {
 		}
 	}
 }
+
+// An allreduce of two calls takes twice as many, and comes to the same; in its own
+// buffers and from one to another.
+func TestRivalComposed(t *testing.T) {
+	n, lib := standIn(t)
+	for _, inPlace := range []bool{false, true} {
+		coll := ir.NewCollective(ir.AllReduce, 2, 1, inPlace)
+		layout, err := runtime.NewLayout(coll, runtime.FP32, 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := n.NewRival(coll, []int32{0, 1}, 3<<20, runtime.FP32, Whole, Composed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"NCCL", "NCCL windows", "NCCL rs+ag", "NCCL windows rs+ag"}; !slices.Equal(v.Modes(), want) {
+			t.Errorf("got %q, want %q", v.Modes(), want)
+		}
+		for mode, want := range []int32{6, 6, 12, 12} {
+			if inPlace && mode != 3 {
+				continue // a call sums up what the one before has left
+			}
+			m := &v.modes[mode%2]
+			in := [2][]float32{slices.Clone(floats(m.send[0], 1024)), slices.Clone(floats(m.send[1], 1024))}
+			before := ask(t, lib, "total")
+			// Three calls of two ranks; in place, where each goes on from the last, one.
+			o := Timing{Repetitions: 2, Warmup: 1, Launches: 1}
+			if inPlace {
+				o.Repetitions, o.Warmup, want = 1, 0, 4
+			}
+			if _, err := v.Time(mode, layout, runtime.Sum, o); err != nil {
+				t.Error(err)
+			}
+			if got := ask(t, lib, "total") - before; got != want {
+				t.Errorf("mode %d: %d calls, want %d", mode, got, want)
+			}
+			for r := range 2 {
+				out := floats(m.recv[r], 1024)
+				if inPlace {
+					out = floats(m.send[r], 1024)
+				}
+				for i := range out {
+					if out[i] != in[0][i]+in[1][i] || in[0][i] == 0 {
+						t.Fatalf("mode %d rank %d element %d: %g + %g gave %g", mode, r, i, in[0][i], in[1][i], out[i])
+					}
+				}
+				clear(out)
+				if inPlace {
+					copy(out, in[r])
+				}
+			}
+		}
+		v.Close()
+	}
+	for _, c := range []struct {
+		kind  ir.CollectiveKind
+		bytes int64
+		says  string
+	}{
+		{ir.AllGather, 4096, "make an allreduce, and this is allgather"},
+		{ir.AllReduce, 12, "3 elements are no whole number for each of 2 ranks"},
+	} {
+		coll := ir.NewCollective(c.kind, 2, 1, true)
+		v, err := n.NewRival(coll, []int32{0, 1}, 4096, runtime.FP32, Composed)
+		if err == nil {
+			layout, bad := runtime.NewLayout(coll, runtime.FP32, c.bytes)
+			if bad != nil {
+				t.Fatal(bad)
+			}
+			_, err = v.Time(0, layout, runtime.Sum, Timing{Repetitions: 1, Launches: 1})
+			v.Close()
+		}
+		if !CannotCompare(err) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("got %v, want %q", err, c.says)
+		}
+	}
+}
+
+func floats(p uintptr, n int) []float32 { return unsafe.Slice(*(**float32)(unsafe.Pointer(&p)), n) }

@@ -21,7 +21,7 @@ import (
 // the outputs; in place, where launches go on from each other's results, it is a
 // launch before the measured ones.
 //
-// Codes of refusals: size, size-window, slots, dtype, op, input, exact, collective,
+// Codes of refusals: size, size-window, slots, dtype, op, input, exact, verify, collective,
 // program, bounds, bad-dependency, connection-owner, one-sided; memory and machine
 // where this machine can't; of a failed run: deadlock, guard.
 func (x *Program) Run(ctx context.Context, o Options) (*Report, error) {
@@ -50,6 +50,7 @@ type runner struct {
 	regime    int32
 	prepared  cPrepared
 	host      [][3][]byte // of each rank, its own buffers; scratch stays nil
+	onDevice  bool        // values are made and checked there
 	launches  int
 	report    Report
 	perLaunch []float64 // nanoseconds, of each repetition
@@ -64,7 +65,7 @@ func (x *Program) newRunner(o Options) (*runner, error) {
 	if err := layout.CheckWindow(p); !o.AnySize && err != nil {
 		return nil, err
 	}
-	if p.Transport.SlotBytes < int64(o.DType.Size()) {
+	if p.Protocol != ir.Direct && p.Transport.SlotBytes < int64(o.DType.Size()) {
 		return nil, diag.Errorf(diag.Pos{}, "slots", "run: slots of %d bytes can't carry %v", p.Transport.SlotBytes, o.DType)
 	}
 	r := &runner{Program: x, o: o, layout: layout, launches: max(o.Launches, 1),
@@ -72,16 +73,31 @@ func (x *Program) newRunner(o Options) (*runner, error) {
 	if _, err := runtime.NewCombine(o.DType, o.Op); err != nil {
 		return nil, diag.Errorf(diag.Pos{}, "op", "run: %v", err)
 	}
-	if o.Inputs != nil {
-		r.inputs, err = runtime.NewInputs(layout, o.Inputs)
-	} else {
-		r.inputs, err = runtime.Generate(layout, o.Op, o.Seed, o.Exact)
-	}
-	if err != nil {
+	if r.onDevice, err = o.onDevice(layout.Bytes()); err != nil {
 		return nil, err
 	}
-	return r, r.checkHost()
+	if err := r.checkSize(); err != nil || r.onDevice {
+		return r, err
+	}
+	return r, r.onHost()
 }
+
+// onHost readies inputs and the host's memory for a comparison there.
+func (r *runner) onHost() (err error) {
+	r.onDevice = false
+	if r.o.Inputs != nil {
+		r.inputs, err = runtime.NewInputs(r.layout, r.o.Inputs)
+	} else {
+		r.inputs, err = runtime.Generate(r.layout, r.o.Op, r.o.Seed, r.o.Exact)
+	}
+	if err != nil || !r.looks() {
+		return err
+	}
+	return r.checkHost()
+}
+
+// looks reports whether the host gets to see any values.
+func (r *runner) looks() bool { return !r.onDevice && (!r.o.NoVerify || r.o.KeepOutputs) }
 
 // own reports whether buffer b of a rank lies in no other, and its size in bytes.
 func (r *runner) own(rank int, b ir.BufferID) (int64, bool) {
@@ -89,19 +105,25 @@ func (r *runner) own(rank int, b ir.BufferID) (int64, bool) {
 	return int64(r.flat.chunks[at]) * r.layout.ChunkBytes(), r.flat.baseBuf[at] == int32(b)
 }
 
-// checkHost refuses what no memory holds, and what this machine's own memory can't
-// mirror. Whether the devices have room the library finds out.
+// checkSize refuses what no memory holds. Whether the devices have room the library
+// finds out.
+func (r *runner) checkSize() error {
+	for at, n := range r.flat.chunks {
+		if float64(n)*float64(r.layout.ChunkBytes()) > 1<<50 {
+			return diag.Errorf(diag.Pos{}, "memory", "run: rank %d needs %d chunks of %s for its %s", at/3,
+				n, runtime.FormatBytes(r.layout.ChunkBytes()), bufferNames[at%3])
+		}
+	}
+	return nil
+}
+
+// checkHost refuses what this machine's own memory can't mirror.
 func (r *runner) checkHost() error {
 	need, chunk := 0.0, float64(r.layout.ChunkBytes())
 	for rank := range r.comm.devices {
-		for b := range ir.BufferID(3) {
-			n := float64(r.flat.chunks[3*rank+int(b)]) * chunk
-			if n > 1<<50 {
-				return diag.Errorf(diag.Pos{}, "memory", "run: rank %d needs %d chunks of %s for its %s", rank,
-					r.flat.chunks[3*rank+int(b)], runtime.FormatBytes(r.layout.ChunkBytes()), bufferNames[b])
-			}
-			if _, own := r.own(rank, b); own && b < ir.FirstScratch {
-				need += n
+		for b := range ir.FirstScratch {
+			if _, own := r.own(rank, b); own {
+				need += float64(r.flat.chunks[3*rank+int(b)]) * chunk
 			}
 		}
 	}
@@ -112,15 +134,27 @@ func (r *runner) checkHost() error {
 		runtime.FormatBytes(r.layout.Bytes()), len(r.comm.devices)))
 }
 
-func (r *runner) prepare() error {
+// prepareSize readies the program for the size; trace is 1 if steps are to note their
+// times.
+func (r *runner) prepareSize(trace int32) error {
 	size := cSize{chunkBytes: r.layout.ChunkBytes(), regime: r.regime, dtype: int32(r.o.DType), op: int32(r.o.Op),
-		threads: r.o.Threads, misalign: r.o.Misalign}
+		threads: r.o.Threads, misalign: r.o.Misalign, trace: trace}
 	lib := r.comm.lib
+	r.turn++
 	f := lib.call(func(e *byte, n int64) int32 { return lib.prepare(r.handle, &size, &r.prepared, e, n) })
-	if f != nil {
-		return r.failed(f, "preparing "+runtime.FormatBytes(r.layout.Bytes()))
+	return r.failed(f, "preparing "+runtime.FormatBytes(r.layout.Bytes()))
+}
+
+func (r *runner) prepare() error {
+	if err := r.prepareSize(0); err != nil {
+		return err
 	}
-	if r.o.NoVerify && !r.o.KeepOutputs {
+	if r.onDevice {
+		if err := r.expectOnDevice(); err != nil {
+			return err
+		}
+	}
+	if !r.looks() {
 		return nil
 	}
 	r.host = make([][3][]byte, len(r.comm.devices))
@@ -137,9 +171,9 @@ func (r *runner) prepare() error {
 // run does it all, once prepared.
 func (r *runner) run(ctx context.Context) (*Report, error) {
 	inPlace := r.flat.prog.Coll.InPlace
-	look := r.host != nil
+	look := r.onDevice || r.looks()
 	if look {
-		if err := r.fill(ctx); err != nil {
+		if err := r.makeInputs(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -163,6 +197,11 @@ func (r *runner) run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.describe()
+	if r.o.Events {
+		if err := r.record(); err != nil {
+			return nil, err
+		}
+	}
 	return &r.report, nil
 }
 
@@ -188,6 +227,11 @@ func (r *runner) measure(ctx context.Context) error {
 			return r.failed(f, "capturing a graph")
 		}
 	}
+	return r.repeat(ctx)
+}
+
+// repeat launches, or replays what was captured, and notes the times.
+func (r *runner) repeat(ctx context.Context) error {
 	total := r.o.Warmup + max(r.o.Repetitions, 1)
 	for i := range total {
 		if err := ctx.Err(); err != nil {
@@ -211,8 +255,20 @@ func (r *runner) tell(phase string, done float64) {
 	}
 }
 
-// judge fetches the results and compares them, if asked to, with the reference.
+// makeInputs gives every rank its inputs where they are checked.
+func (r *runner) makeInputs(ctx context.Context) error {
+	if r.onDevice {
+		return r.generate(r.o.Seed)
+	}
+	return r.fill(ctx)
+}
+
+// judge compares the results, if asked to, on the device or else with the reference.
 func (r *runner) judge(ctx context.Context) error {
+	if r.onDevice {
+		r.tell("verify", 0)
+		return r.judgeOnDevice()
+	}
 	if err := r.fetch(); err != nil {
 		return err
 	}

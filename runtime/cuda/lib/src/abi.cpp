@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "prog.h"
+#include "expect.h"
 
 struct mscclsh_comm {
   explicit mscclsh_comm(const mscclsh_comm_options &o) : comm(o) {}
@@ -13,6 +13,7 @@ struct mscclsh_comm {
 struct mscclsh_prog {
   mscclsh_prog(mscclsh::Comm *comm, const mscclsh_program &p) : prog(comm, p) {}
   mscclsh::Prog prog;
+  std::unique_ptr<mscclsh::Expectation> data;  // of the size that prog is prepared for
 };
 
 using mscclsh::Failure;
@@ -43,6 +44,11 @@ template <class T>
 T *need(T *p) {
   if (p == nullptr) mscclsh::invalid("a null pointer");
   return p;
+}
+
+mscclsh::Expectation *expectation(mscclsh_prog *prog) {
+  if (need(prog)->data == nullptr) mscclsh::invalid("nothing is expected of the program's data");
+  return prog->data.get();
 }
 
 }  // namespace
@@ -90,12 +96,24 @@ int32_t mscclsh_unload(mscclsh_prog *prog, char *err, int64_t cap) {
 
 int32_t mscclsh_prepare(mscclsh_prog *prog, const mscclsh_size *size, mscclsh_prepared *out,
                         char *err, int64_t cap) {
-  return guarded(err, cap, [&] { need(prog)->prog.prepare(*need(size), out); });
+  return guarded(err, cap, [&] {
+    need(prog)->data.reset();
+    prog->prog.prepare(*need(size), out);
+  });
 }
 
 int32_t mscclsh_attach(mscclsh_prog *prog, int32_t rank, int32_t buf, void *memory, int64_t bytes,
                        char *err, int64_t cap) {
   return guarded(err, cap, [&] { need(prog)->prog.attach(rank, buf, memory, bytes); });
+}
+
+int32_t mscclsh_alloc(mscclsh_comm *comm, int32_t rank, int64_t bytes, void **memory, char *err,
+                      int64_t cap) {
+  return guarded(err, cap, [&] { *need(memory) = need(comm)->comm.alloc_for(rank, bytes); });
+}
+
+int32_t mscclsh_free(mscclsh_comm *comm, int32_t rank, void *memory, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(comm)->comm.free_of(rank, memory); });
 }
 
 int32_t mscclsh_upload(mscclsh_prog *prog, int32_t rank, int32_t buf, int64_t offset,
@@ -121,6 +139,11 @@ int32_t mscclsh_enqueue(mscclsh_prog *prog, int32_t launches, char *err, int64_t
   return guarded(err, cap, [&] { need(prog)->prog.enqueue(launches); });
 }
 
+int32_t mscclsh_enqueue_on(mscclsh_prog *prog, int32_t device, void *stream, char *err,
+                           int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.enqueue_on(device, stream); });
+}
+
 int32_t mscclsh_sync(mscclsh_comm *comm, char *err, int64_t cap) {
   return guarded(err, cap, [&] { need(comm)->comm.sync(); });
 }
@@ -133,8 +156,38 @@ int32_t mscclsh_capture(mscclsh_prog *prog, int32_t launches, char *err, int64_t
   return guarded(err, cap, [&] { need(prog)->prog.capture(launches); });
 }
 
+int32_t mscclsh_capture_many(mscclsh_prog *const *progs, int32_t n, int32_t launches, char *err,
+                             int64_t cap) {
+  return guarded(err, cap, [&] {
+    if (n < 1) mscclsh::invalid(mscclsh::format("a graph of %d programs", n));
+    std::vector<mscclsh::Prog *> then;
+    for (int32_t i = 1; i < n; i++) then.push_back(&need(need(progs)[i])->prog);
+    need(need(progs)[0])->prog.capture(launches, then);
+  });
+}
+
 int32_t mscclsh_replay(mscclsh_prog *prog, int32_t replays, double *ns, char *err, int64_t cap) {
   return guarded(err, cap, [&] { *need(ns) = need(prog)->prog.replay(replays); });
+}
+
+int32_t mscclsh_expect(mscclsh_prog *prog, const mscclsh_expectation *expectation, char *err,
+                       int64_t cap) {
+  return guarded(err, cap, [&] {
+    need(prog)->data.reset();
+    prog->data.reset(new mscclsh::Expectation(&prog->prog, *need(expectation)));
+  });
+}
+
+int32_t mscclsh_generate(mscclsh_prog *prog, uint64_t seed, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { expectation(prog)->generate(seed); });
+}
+
+int32_t mscclsh_verify(mscclsh_prog *prog, uint64_t seed, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { expectation(prog)->verify(seed); });
+}
+
+int32_t mscclsh_verdict(mscclsh_prog *prog, mscclsh_verdict_data *verdict, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { *need(verdict) = expectation(prog)->verdict(); });
 }
 
 int32_t mscclsh_waits(mscclsh_comm *comm, mscclsh_wait *waits, int64_t n, int64_t *have, char *err,

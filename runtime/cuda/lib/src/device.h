@@ -7,6 +7,9 @@
 
 #include "failure.h"
 #include "kernels.h"
+#include "peers.h"
+#include "peers_file.h"
+#include "verify.h"
 
 namespace mscclsh {
 
@@ -21,18 +24,20 @@ const char *build_name();
 int32_t default_threads();
 int32_t thread_unit();
 
-// HostFlag is a word in the host's memory that all devices reach.
+// HostFlag is a word in the host's memory that all devices reach, those of other
+// processes too when it lies in a file that they share.
 class HostFlag {
  public:
-  HostFlag();
+  explicit HostFlag(std::unique_ptr<SharedFile> file);  // null: this process's own
   ~HostFlag();
   HostFlag(const HostFlag &) = delete;
   HostFlag &operator=(const HostFlag &) = delete;
   bool raised() const;
-  uint32_t *word() const { return word_; }
+  uint32_t *word() const { return word_; }  // for kernels
 
  private:
-  uint32_t *word_ = nullptr;
+  std::unique_ptr<SharedFile> file_;
+  uint32_t *here_ = nullptr, *word_ = nullptr;
 };
 
 // Fit is what a device can hold of a kernel.
@@ -53,8 +58,22 @@ class Device {
   // open_peer makes another device's memory reachable from kernels of this one.
   void open_peer(const Device &other);
 
-  void *alloc(size_t bytes);  // all zero
-  void free(void *p);
+  // whole_lines says whether a line of 128 bytes that one warp stores to another device
+  // arrives there at once, as LL128 needs it: over NVLink it does, over PCIe it need not.
+  bool whole_lines(const Device &other);
+
+  void *alloc(size_t bytes);         // all zero
+  void *alloc_shared(size_t bytes);  // the same, which tell can tell of
+  void free(void *p);                // of either
+
+  // tell describes memory of this device to other processes. It is refused for memory
+  // that they can't map, which needs not be of alloc_shared.
+  Export tell(const void *p);
+
+  // map opens memory that another process told of to kernels of this device; it returns
+  // where the whole of it starts, which unmap closes.
+  unsigned char *map(const Export &e);
+  void unmap(unsigned char *start);
   void upload(void *to, const void *from, size_t bytes);
   void download(void *to, const void *from, size_t bytes);
   void fill(void *to, int value, size_t bytes);
@@ -64,9 +83,15 @@ class Device {
 
   void load(DivideKernel kernel);
 
-  // launch starts all blocks at once; they must fit.
+  // launch starts all blocks at once; they must fit. With a stream it is a stream of the
+  // caller's, not the queue, that it starts them on.
   void launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args);
+  void launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
+              void *stream);
   void divide(DivideKernel kernel, const DivideRun *runs, int64_t n);
+  void divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream);
+  void load(DataKernel kernel);
+  void launch(DataKernel kernel, const DataArgs &args);
 
   // Between begin_capture and end_capture launches are recorded, not run.
   struct Graph;
@@ -81,11 +106,15 @@ class Device {
   void end_timing();
   double timed_ns();
 
+  // sync waits for the queue, and for all streams once a stream of the caller's was used.
   void sync();
 
   const int32_t id;
 
  private:
+  void start(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
+             void *stream);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,7 +1,9 @@
 // Devices through the CUDA run-time library, linked statically.
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "device.h"
 
@@ -49,20 +51,58 @@ const char *build_name() {
 int32_t default_threads() { return kMaxThreads; }
 int32_t thread_unit() { return 32; }
 
-HostFlag::HostFlag() {
+HostFlag::HostFlag(std::unique_ptr<SharedFile> file) : file_(std::move(file)) {
   void *p = nullptr;
-  check(cudaHostAlloc(&p, sizeof *word_, cudaHostAllocPortable | cudaHostAllocMapped),
-        "allocating host memory");
+  if (file_ == nullptr) {
+    check(cudaHostAlloc(&p, sizeof *word_, cudaHostAllocPortable | cudaHostAllocMapped),
+          "allocating host memory");
+    here_ = static_cast<uint32_t *>(p);
+    *here_ = 0;
+  } else {
+    check(cudaHostRegister(file_->at(), file_->bytes(),
+                           cudaHostRegisterPortable | cudaHostRegisterMapped),
+          "opening host memory to the GPUs");
+    here_ = static_cast<uint32_t *>(file_->at());
+  }
+  check(cudaHostGetDevicePointer(&p, here_, 0), "opening host memory to the GPUs");
   word_ = static_cast<uint32_t *>(p);
-  *word_ = 0;
 }
-HostFlag::~HostFlag() { cudaFreeHost(word_); }
-bool HostFlag::raised() const { return *static_cast<volatile uint32_t *>(word_) != 0; }
+HostFlag::~HostFlag() {
+  if (file_)
+    cudaHostUnregister(here_);
+  else
+    cudaFreeHost(here_);
+}
+bool HostFlag::raised() const { return *static_cast<volatile uint32_t *>(here_) != 0; }
+
+namespace {
+
+// kUnit is what shared memory is allocated in: the driver may put smaller allocations
+// into one, all of which another process would see.
+constexpr size_t kUnit = size_t(2) << 20;
+
+// allocation finds the start and the size of the allocation that p lies in, which only
+// the driver knows.
+void allocation(const void *p, unsigned char **start, size_t *bytes) {
+  using Range = int (*)(unsigned long long *, size_t *, unsigned long long);
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) throw Failure(MSCCLSH_EDEVICE, format("no driver: %s", dlerror()));
+  Range range = reinterpret_cast<Range>(dlsym(driver, "cuMemGetAddressRange_v2"));
+  unsigned long long base = 0;
+  const int result = range ? range(&base, bytes, reinterpret_cast<unsigned long long>(p)) : -1;
+  dlclose(driver);
+  if (result != 0) refused(format("the driver knows no allocation at %p (error %d)", p, result));
+  *start = reinterpret_cast<unsigned char *>(base);
+}
+
+}  // namespace
 
 struct Device::Impl {
   cudaStream_t stream = nullptr;
+  bool others = false;  // streams of the caller's were used
   cudaEvent_t begin = nullptr, end = nullptr;
   int multiprocessors = 0;
+  int major = 0;  // compute capability
 };
 
 struct Device::Graph {
@@ -75,6 +115,8 @@ Device::Device(int32_t id) : id(id), impl_(new Impl) {
   check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, id),
         "asking for cooperative launches");
   if (!cooperative) refused(format("GPU %d has no cooperative launches", id));
+  check(cudaDeviceGetAttribute(&impl_->major, cudaDevAttrComputeCapabilityMajor, id),
+        "asking for the compute capability");
   check(cudaDeviceGetAttribute(&impl_->multiprocessors, cudaDevAttrMultiProcessorCount, id),
         "counting multiprocessors");
   check(cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking), "making a stream");
@@ -102,6 +144,15 @@ void Device::open_peer(const Device &other) {
   check(e, "opening peer access");
 }
 
+// Where devices have atomics of their own on each other's memory, NVLink is between them.
+bool Device::whole_lines(const Device &other) {
+  if (id == other.id) return true;
+  int atomics = 0;
+  check(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, id, other.id),
+        "asking what is between two GPUs");
+  return atomics != 0;
+}
+
 void *Device::alloc(size_t bytes) {
   use(id);
   void *p = nullptr;
@@ -116,10 +167,48 @@ void *Device::alloc(size_t bytes) {
   return p;
 }
 
+void *Device::alloc_shared(size_t bytes) { return alloc((bytes / kUnit + 1) * kUnit); }
+
 void Device::free(void *p) {
   if (p == nullptr) return;
   use(id);
   check(cudaFree(p), "freeing memory");
+}
+
+Export Device::tell(const void *p) {
+  use(id);
+  unsigned char *start = nullptr;
+  size_t bytes = 0;
+  allocation(p, &start, &bytes);
+  cudaIpcMemHandle_t handle;
+  static_assert(sizeof handle == sizeof Export::handle, "a handle's size");
+  cudaError_t e = cudaIpcGetMemHandle(&handle, start);
+  if (e != cudaSuccess) {
+    cudaGetLastError();
+    refused(
+        format("memory on GPU %d can't be told to other processes, as that of cudaMalloc can: %s",
+               id, cudaGetErrorString(e)));
+  }
+  Export to = {};
+  std::memcpy(to.handle, &handle, sizeof handle);
+  to.offset = static_cast<const unsigned char *>(p) - start;
+  to.bytes = int64_t(bytes);
+  return to;
+}
+
+unsigned char *Device::map(const Export &e) {
+  use(id);
+  cudaIpcMemHandle_t handle;
+  std::memcpy(&handle, e.handle, sizeof handle);
+  void *p = nullptr;
+  check(cudaIpcOpenMemHandle(&p, handle, cudaIpcMemLazyEnablePeerAccess),
+        format("opening another process's memory to GPU %d", id).c_str());
+  return static_cast<unsigned char *>(p);
+}
+
+void Device::unmap(unsigned char *start) {
+  use(id);
+  check(cudaIpcCloseMemHandle(start), "closing another process's memory");
 }
 
 void Device::upload(void *to, const void *from, size_t bytes) {
@@ -161,17 +250,32 @@ void Device::load(DivideKernel kernel) {
 
 void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared,
                     const Args &args) {
+  start(kernel, blocks, threads, shared, args, impl_->stream);
+}
+
+void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
+                    void *stream) {
+  impl_->others = true;
+  start(kernel, blocks, threads, shared, args, stream);
+}
+
+void Device::start(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
+                   void *stream) {
   use(id);
-  cudaLaunchAttribute together;
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
+  // All blocks at once; and where a GPU can, they may start while the launch before still
+  // runs, and do what does not depend on it.
+  cudaLaunchAttribute attrs[2] = {};
+  attrs[0].id = cudaLaunchAttributeCooperative;
+  attrs[0].val.cooperative = 1;
+  attrs[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attrs[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t c = {};
   c.gridDim = dim3(unsigned(blocks));
   c.blockDim = dim3(unsigned(threads));
   c.dynamicSmemBytes = shared;
-  c.stream = impl_->stream;
-  c.attrs = &together;
-  c.numAttrs = 1;
+  c.stream = static_cast<cudaStream_t>(stream);
+  c.attrs = attrs;
+  c.numAttrs = impl_->major >= 9 ? 2 : 1;
   Args copy = args;
   void *params[] = {&copy};
   check(cudaLaunchKernelExC(&c, reinterpret_cast<const void *>(kernel), params),
@@ -179,12 +283,33 @@ void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t share
 }
 
 void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n) {
+  divide(kernel, runs, n, impl_->stream);
+}
+
+void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream) {
   use(id);
   void *params[] = {&runs, &n};
   check(cudaLaunchKernel(reinterpret_cast<const void *>(kernel),
                          dim3(unsigned(2 * impl_->multiprocessors)), dim3(256), params, 0,
-                         impl_->stream),
+                         static_cast<cudaStream_t>(stream)),
         "launching the division");
+}
+
+void Device::load(DataKernel kernel) {
+  use(id);
+  cudaFuncAttributes a;
+  check(cudaFuncGetAttributes(&a, reinterpret_cast<const void *>(kernel)),
+        "loading the comparison");
+}
+
+void Device::launch(DataKernel kernel, const DataArgs &args) {
+  use(id);
+  DataArgs copy = args;
+  void *params[] = {&copy};
+  check(cudaLaunchKernel(reinterpret_cast<const void *>(kernel),
+                         dim3(unsigned(8 * impl_->multiprocessors)), dim3(256), params, 0,
+                         impl_->stream),
+        "launching the comparison");
 }
 
 // Relaxed: while the graph of one device is being made, the streams of the others
@@ -200,7 +325,7 @@ Device::Graph *Device::end_capture() {
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(impl_->stream, &graph), "capturing a graph");
   std::unique_ptr<Graph> g(new Graph);
-  cudaError_t e = cudaGraphInstantiate(&g->exec, graph, 0);
+  cudaError_t e = cudaGraphInstantiateWithFlags(&g->exec, graph, 0);
   cudaGraphDestroy(graph);
   check(e, "making a graph");
   e = cudaGraphUpload(g->exec, impl_->stream);
@@ -237,7 +362,8 @@ double Device::timed_ns() {
 
 void Device::sync() {
   use(id);
-  check(cudaStreamSynchronize(impl_->stream), "waiting for the GPU");
+  check(impl_->others ? cudaDeviceSynchronize() : cudaStreamSynchronize(impl_->stream),
+        "waiting for the GPU");
 }
 
 }  // namespace mscclsh

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <new>
 #include <thread>
 #include <vector>
@@ -36,9 +37,22 @@ const char *build_name() { return "host"; }
 int32_t default_threads() { return 4; }
 int32_t thread_unit() { return 1; }
 
-HostFlag::HostFlag() : word_(new uint32_t(0)) {}
-HostFlag::~HostFlag() { delete word_; }
-bool HostFlag::raised() const { return load_flag(word_); }
+HostFlag::HostFlag(std::unique_ptr<SharedFile> file)
+    : file_(std::move(file)),
+      here_(file_ ? static_cast<uint32_t *>(file_->at()) : new uint32_t(0)),
+      word_(here_) {}
+HostFlag::~HostFlag() {
+  if (!file_) delete here_;
+}
+bool HostFlag::raised() const { return load_flag(here_); }
+
+namespace {
+
+void own_queue(const void *stream) {
+  if (stream != nullptr) invalid("a stream on the host, which has none: null is its queue");
+}
+
+}  // namespace
 
 struct Device::Graph {
   std::vector<std::function<void()>> work;
@@ -52,6 +66,7 @@ struct Device::Impl {
   std::string error;  // of starting threads
   Graph *capturing = nullptr;
   int64_t begin = 0, end = 0;
+  std::map<const unsigned char *, std::unique_ptr<SharedFile>> files;  // by their start
   std::thread runner;
 
   void push(std::function<void()> f) {
@@ -179,6 +194,7 @@ Device::~Device() {
 }
 
 void Device::open_peer(const Device &) {}
+bool Device::whole_lines(const Device &) { return true; }
 
 void *Device::alloc(size_t bytes) {
   void *p = ::operator new(bytes + 1, std::align_val_t(256), std::nothrow);
@@ -187,7 +203,42 @@ void *Device::alloc(size_t bytes) {
   return p;
 }
 
-void Device::free(void *p) { ::operator delete(p, std::align_val_t(256)); }
+void *Device::alloc_shared(size_t bytes) {
+  std::unique_ptr<SharedFile> f(new SharedFile(bytes + 1));
+  void *p = f->at();
+  impl_->files[static_cast<unsigned char *>(p)] = std::move(f);
+  return p;
+}
+
+void Device::free(void *p) {
+  if (impl_->files.erase(static_cast<unsigned char *>(p)) == 0)
+    ::operator delete(p, std::align_val_t(256));
+}
+
+Export Device::tell(const void *p) {
+  const unsigned char *at = static_cast<const unsigned char *>(p);
+  auto f = impl_->files.upper_bound(at);
+  if (f == impl_->files.begin() || (--f, size_t(at - f->first) >= f->second->bytes()))
+    refused(
+        format("memory at %p can't be told to other processes, as that of mscclsh_alloc can", p));
+  Export to = {};
+  static_assert(sizeof(FileRef) <= sizeof to.handle, "a handle's size");
+  std::memcpy(to.handle, &f->second->ref(), sizeof(FileRef));
+  to.offset = at - f->first;
+  to.bytes = int64_t(f->second->bytes());
+  return to;
+}
+
+unsigned char *Device::map(const Export &e) {
+  FileRef ref;
+  std::memcpy(&ref, e.handle, sizeof ref);
+  std::unique_ptr<SharedFile> f(new SharedFile(ref));
+  unsigned char *p = static_cast<unsigned char *>(f->at());
+  impl_->files[p] = std::move(f);
+  return p;
+}
+
+void Device::unmap(unsigned char *start) { impl_->files.erase(start); }
 
 void Device::upload(void *to, const void *from, size_t bytes) {
   sync();
@@ -217,8 +268,25 @@ void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t share
   });
 }
 
+void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
+                    void *stream) {
+  own_queue(stream);
+  launch(kernel, blocks, threads, shared, args);
+}
+
 void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n) {
   impl_->push([=] { kernel(runs, n); });
+}
+
+void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream) {
+  own_queue(stream);
+  divide(kernel, runs, n);
+}
+
+void Device::load(DataKernel) {}
+
+void Device::launch(DataKernel kernel, const DataArgs &args) {
+  impl_->push([=] { kernel(args); });
 }
 
 void Device::begin_capture() { impl_->capturing = new Graph; }

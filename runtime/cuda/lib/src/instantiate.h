@@ -21,6 +21,11 @@ void kernel(const Thread &t, const Args &a, unsigned char *shared) {
   Interpreter<T, kOp, kProto>(t, a, shared).run();
 }
 
+template <class T, Op kOp, Protocol kProto>
+void quick_kernel(const Thread &t, const Args &a, unsigned char *shared) {
+  Quick<T, kOp, kProto>(t, a, shared).run();
+}
+
 template <class T>
 void divide_kernel(const DivideRun *runs, int64_t n) {
   divide_runs<T>(runs, n, 0, 1);
@@ -33,6 +38,13 @@ __global__ void __launch_bounds__(kMaxThreads, 1) kernel(const __grid_constant__
   Interpreter<T, kOp, kProto>(t, a, reinterpret_cast<unsigned char *>(shared)).run();
 }
 
+template <class T, Op kOp, Protocol kProto>
+__global__ void __launch_bounds__(kMaxThreads, 1) quick_kernel(const __grid_constant__ Args a) {
+  extern __shared__ uint4 shared[];
+  const Thread t{threadIdx.x, blockDim.x, blockIdx.x};
+  Quick<T, kOp, kProto>(t, a, reinterpret_cast<unsigned char *>(shared)).run();
+}
+
 template <class T>
 __global__ void divide_kernel(const DivideRun *runs, int64_t n) {
   divide_runs<T>(runs, n, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
@@ -40,22 +52,26 @@ __global__ void divide_kernel(const DivideRun *runs, int64_t n) {
 }
 #endif
 
-#define MSCCLSH_ROW(T, op) {kernel<T, op, kSimple>, kernel<T, op, kLL>, kernel<T, op, kLL128>}
+#define MSCCLSH_ROW(T, op) \
+  {kernel<T, op, kSimple>, kernel<T, op, kLL>, kernel<T, op, kLL128>, kernel<T, op, kDirect>}
+
+#define MSCCLSH_QUICK(T, op) \
+  {nullptr, quick_kernel<T, op, kLL>, quick_kernel<T, op, kLL128>, nullptr}
 
 #if defined(MSCCLSH_SUM_ONLY)
-#define MSCCLSH_ROWS(T)              \
-  {                                  \
-    MSCCLSH_ROW(T, kSum), {}, {}, {} \
+#define MSCCLSH_ROWS(ROW, T) \
+  {                          \
+    ROW(T, kSum), {}, {}, {} \
   }
 #else
-#define MSCCLSH_ROWS(T) \
-  {MSCCLSH_ROW(T, kSum), MSCCLSH_ROW(T, kProd), MSCCLSH_ROW(T, kMin), MSCCLSH_ROW(T, kMax)}
+#define MSCCLSH_ROWS(ROW, T) {ROW(T, kSum), ROW(T, kProd), ROW(T, kMin), ROW(T, kMax)}
 #endif
 
-#define MSCCLSH_INSTANTIATE(name, T)                                  \
-  namespace mscclsh {                                                 \
-  extern const Kernels kernels_##name;                                \
-  const Kernels kernels_##name = {MSCCLSH_ROWS(T), divide_kernel<T>}; \
+#define MSCCLSH_INSTANTIATE(name, T)                                                            \
+  namespace mscclsh {                                                                           \
+  extern const Kernels kernels_##name;                                                          \
+  const Kernels kernels_##name = {MSCCLSH_ROWS(MSCCLSH_ROW, T), MSCCLSH_ROWS(MSCCLSH_QUICK, T), \
+                                  divide_kernel<T>};                                            \
   }
 
 }  // namespace mscclsh

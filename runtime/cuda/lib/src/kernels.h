@@ -5,6 +5,7 @@
 #define MSCCLSH_KERNELS_H
 
 #include "interpret.h"
+#include "quick.h"
 
 namespace mscclsh {
 
@@ -22,6 +23,7 @@ using DivideKernel = void (*)(const DivideRun *, int64_t runs);
 // Kernels are those of one data type; null where the build has none.
 struct Kernels {
   Kernel at[kAvg][kProtocols];
+  Kernel quick[kAvg][kProtocols];  // of LL and LL128
   DivideKernel divide;
 };
 

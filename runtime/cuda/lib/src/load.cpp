@@ -6,7 +6,28 @@
 namespace mscclsh {
 
 Prog::Prog(Comm *comm, const mscclsh_program &p)
-    : comm(comm), wire_{p.protocol, p.slots, p.slot_bytes} {
+    : comm(comm), wire_{p.protocol, p.slots, p.slot_bytes}, views_(comm) {
+  try {
+    comm->connect_all([&] { return build(p); });
+    comm->together("load", [&] {
+      for (int32_t i = 0; i < comm->devices(); i++) {
+        Grid &g = grids_[size_t(i)];
+        const size_t n = g.blocks.size();
+        g.posted = static_cast<uint64_t *>(comm->device(i).alloc(n * sizeof(uint64_t)));
+        g.launches = static_cast<uint64_t *>(comm->device(i).alloc(n * sizeof(uint64_t)));
+        g.records = static_cast<Record *>(comm->device(i).alloc(n * sizeof(Record)));
+      }
+    });
+  } catch (...) {
+    free_loaded();
+    throw;
+  }
+  comm->add(this);
+}
+
+// build takes over the tables of all ranks, makes grids of those of this process and
+// finds the connections. It returns a digest of all of it.
+uint64_t Prog::build(const mscclsh_program &p) {
   comm->check_alive();
   check_shape(p);
   const int32_t ranks = comm->ranks();
@@ -29,32 +50,30 @@ Prog::Prog(Comm *comm, const mscclsh_program &p)
       if (tb.steps < 0 || steps > INT32_MAX - tb.steps)
         invalid(format("rank %d thread block %d has %d steps", r, t, tb.steps));
       steps += tb.steps;
-      Grid &g = grids_[size_t(comm->device_of(r))];
-      block_of_.push_back(int32_t(g.blocks.size()));
-      g.blocks.push_back(int32_t(tbs_.size()));
+      if (comm->local(r)) {
+        Grid &g = grids_[size_t(comm->device_of(r))];
+        block_of_.push_back(int32_t(g.blocks.size()));
+        g.blocks.push_back(int32_t(tbs_.size()));
+      } else {
+        block_of_.push_back(-1);
+      }
       tbs_.push_back(tb);
     }
     first_tb_.push_back(int32_t(tbs_.size()));
   }
   steps_.assign(p.steps, p.steps + steps);
   find_ends();
-  try {
-    for (int32_t i = 0; i < comm->devices(); i++) {
-      Grid &g = grids_[size_t(i)];
-      const size_t n = g.blocks.size();
-      g.posted = static_cast<uint64_t *>(comm->device(i).alloc(n * sizeof(uint64_t)));
-      g.launches = static_cast<uint64_t *>(comm->device(i).alloc(n * sizeof(uint64_t)));
-      g.records = static_cast<Record *>(comm->device(i).alloc(n * sizeof(Record)));
-    }
-  } catch (...) {
-    free_loaded();
-    throw;
-  }
-  comm->add(this);
+  uint64_t d = digest(0, steps_.data(), steps_.size());
+  d = digest(digest(d, &wire_.protocol, 1), &wire_.slots, 1);
+  d = digest(digest(d, &wire_.slot_bytes, 1), first_tb_.data(), first_tb_.size());
+  d = digest(digest(d, deps_.data(), deps_.size()), divides_.data(), divides_.size());
+  d = digest(digest(d, chunks_.data(), chunks_.size()), base_buf_.data(), base_buf_.size());
+  return digest(digest(d, base_chunk_.data(), base_chunk_.size()), p.steps_per_tb, tbs_.size());
 }
 
 Prog::~Prog() {
   comm->remove(this);
+  comm->settle();
   try {
     free_prepared();
     free_loaded();
@@ -63,7 +82,7 @@ Prog::~Prog() {
 }
 
 void Prog::free_loaded() {
-  for (int32_t i = 0; i < comm->devices(); i++) {
+  for (int32_t i = 0; i < int32_t(grids_.size()); i++) {
     Grid &g = grids_[size_t(i)];
     comm->device(i).free(g.posted);
     comm->device(i).free(g.launches);
@@ -75,10 +94,14 @@ void Prog::free_loaded() {
 
 void Prog::check_shape(const mscclsh_program &p) const {
   if (p.protocol < 0 || p.protocol >= kProtocols) invalid(format("protocol %d", p.protocol));
-  if (p.slots < 1 || p.slots > 1 << 20 || p.slot_bytes < 1 || p.slot_bytes > int64_t(1) << 32)
+  if (p.protocol == kDirect && (p.slots != 0 || p.slot_bytes != 0))
+    invalid(format("%d slots of %lld bytes: Direct has none", p.slots,
+                   static_cast<long long>(p.slot_bytes)));
+  if (p.protocol != kDirect &&
+      (p.slots < 1 || p.slots > 1 << 20 || p.slot_bytes < 1 || p.slot_bytes > int64_t(1) << 32))
     invalid(format("%d slots of %lld bytes", p.slots, static_cast<long long>(p.slot_bytes)));
-  if (uint64_t(p.slots) * 4 > comm->flag_modulus)
-    invalid(format("%d slots need a flag modulus of at least %lld", p.slots, 4LL * p.slots));
+  if (uint64_t(wire_.depth()) * 4 > comm->flag_modulus)
+    invalid(format("%d slots need a flag modulus of at least %lld", p.slots, 4LL * wire_.depth()));
   if (p.n_deps < 0 || p.n_divides < 0 || !p.tbs || !p.steps_per_tb || !p.chunks || !p.base_buf ||
       !p.base_chunk)
     invalid("a program lacks a table");
@@ -150,6 +173,7 @@ void Prog::find_ends() {
       if (sends(kind)) use_end(&tb, i, true);
     }
     for (const ThreadBlock::Use &u : tb.ends) {
+      if (!comm->local(tb.rank)) break;  // its own process looks at it
       const ThreadBlock *&owner = owners[u.sends ? u.conn->send_seq : u.conn->recv_seq];
       if (owner != nullptr)
         invalid(

@@ -11,7 +11,7 @@ constexpr int32_t kElemBytes[kDTypes] = {4, 8, 2, 2, 1, 1, 1, 1, 4, 4, 8, 8};
 
 // A launch may ask for 48 KiB of shared memory without further ado.
 static_assert(sizeof(Shared) + sizeof(Block) + kMaxEnds * sizeof(End) + kWindow * sizeof(Step) +
-                      kMaxDeps * sizeof(Dep) <=
+                      kMaxDeps * sizeof(Dep) + sizeof(Nothing) <=
                   48 << 10,
               "a block's table is too large for shared memory");
 
@@ -21,17 +21,25 @@ constexpr int64_t kMostBytes = int64_t(1) << 50;
 }  // namespace
 
 void Prog::prepare(const mscclsh_size &size, mscclsh_prepared *out) {
-  comm->sync();
-  prepared_ = false;
+  comm->agree("prepare", [&] {
+    comm->sync();
+    prepared_ = false;
+    set_size(size);
+    return digest(0, &size, 1);
+  });
   free_prepared();
-  set_size(size);
   mscclsh_prepared info = {};
   const int32_t elem = kElemBytes[size.dtype];
   try {
-    allocate(size.misalign, elem);
-    build_tables(size);
-    add_divides(size.op == kAvg ? elem : 0);
-    fit(&info);
+    comm->together("allocate", [&] { allocate(size.misalign, elem); });
+    std::vector<unsigned char *> at;
+    for (const Buffer &b : buffers_) at.push_back(b.at);
+    views_.open(at, wire_.protocol == kDirect);
+    comm->together("build", [&] {
+      build_tables(size);
+      add_divides(size.op == kAvg ? elem : 0);
+      fit(&info);
+    });
   } catch (...) {
     free_prepared();
     throw;
@@ -47,6 +55,7 @@ void Prog::set_size(const mscclsh_size &size) {
   const Kernels *k = kernels_of(DType(size.dtype));
   const int32_t op = size.op == kAvg ? int32_t(kSum) : size.op;
   kernel_ = k ? k->at[op][wire_.protocol] : nullptr;
+  kernel_quick_ = k ? k->quick[op][wire_.protocol] : nullptr;
   divide_ = k ? k->divide : nullptr;
   if (kernel_ == nullptr)
     refused(format("this build (%s) leaves data type %d with reduction %d out", build_name(),
@@ -60,13 +69,14 @@ void Prog::set_size(const mscclsh_size &size) {
       size.misalign < 0 || size.misalign > 256 || size.misalign % elem || size.regime < 1)
     invalid(format("chunks of %lld bytes, %d a message, misaligned by %d bytes, elements of %d",
                    static_cast<long long>(size.chunk_bytes), size.regime, size.misalign, elem));
-  if (wire_.slot_bytes < elem)
+  const bool direct = wire_.protocol == kDirect;
+  if (!direct && wire_.slot_bytes < elem)
     refused(format("slots of %lld bytes can't carry elements of %d",
                    static_cast<long long>(wire_.slot_bytes), elem));
   chunk_bytes_ = size.chunk_bytes;
-  tile_bytes_ = std::min(wire_.slot_bytes / elem * elem, chunk_bytes_);
+  tile_bytes_ = direct ? chunk_bytes_ : std::min(wire_.slot_bytes / elem * elem, chunk_bytes_);
   tiles_ = tile_bytes_ ? (chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_ : 0;
-  if (size.regime > 1 && (tiles_ > 1 || chunk_bytes_ > wire_.slot_bytes / size.regime))
+  if (!direct && size.regime > 1 && (tiles_ > 1 || chunk_bytes_ > wire_.slot_bytes / size.regime))
     invalid(format("%d chunks of %lld bytes don't fit a slot of %lld bytes", size.regime,
                    static_cast<long long>(chunk_bytes_), static_cast<long long>(wire_.slot_bytes)));
   for (const ThreadBlock &tb : tbs_)
@@ -77,8 +87,11 @@ void Prog::set_size(const mscclsh_size &size) {
 
 void Prog::free_prepared() {
   drop_graphs();
+  turn_ = std::make_shared<int>(0);
+  views_.close();
   for (size_t i = 0; i < buffers_.size(); i++) {
     Buffer &b = buffers_[i];
+    if (!comm->local(int32_t(i / 3))) continue;
     device_of(int32_t(i / 3)).free(b.allocated);
     b.allocated = b.at = nullptr;
     b.bytes = 0;
@@ -98,7 +111,7 @@ void Prog::free_prepared() {
 
 void Prog::allocate(int32_t misalign, int32_t elem) {
   for (int32_t i = 0; i < int32_t(buffers_.size()); i++) {
-    if (base_buf_[size_t(i)] != i % 3) continue;
+    if (base_buf_[size_t(i)] != i % 3 || !comm->local(i / 3)) continue;
     Buffer &b = buffers_[size_t(i)];
     if (chunk_bytes_ > 0 && chunks_[size_t(i)] > kMostBytes / chunk_bytes_)
       refused(format("rank %d needs %d chunks of %lld bytes", i / 3, chunks_[size_t(i)],
@@ -116,7 +129,8 @@ void Prog::allocate(int32_t misalign, int32_t elem) {
     }
     b.allocated_bytes = 2 * kGuard + misalign + b.bytes;
     Device &d = device_of(i / 3);
-    b.allocated = static_cast<unsigned char *>(d.alloc(size_t(b.allocated_bytes)));
+    b.allocated = static_cast<unsigned char *>(comm->alloc_buffer(
+        comm->device_of(i / 3), size_t(b.allocated_bytes), wire_.protocol == kDirect));
     d.fill(b.allocated, kGuardByte, size_t(b.allocated_bytes));
     b.at = b.allocated + kGuard + misalign;
   }
@@ -128,11 +142,42 @@ unsigned char *Prog::place(int32_t rank, int32_t buf, int32_t chunk) const {
 }
 
 void Prog::build_tables(const mscclsh_size &size) {
+  if (wire_.protocol == kDirect) match_messages();
+  longest_ = 0;
+  bool quick = kernel_quick_ != nullptr && tiles_ == 1 && !size.trace;
   for (int32_t i = 0; i < comm->devices(); i++)
-    if (!grids_[size_t(i)].blocks.empty()) build_grid(size, i);
+    if (!grids_[size_t(i)].blocks.empty()) quick &= build_grid(size, i);
+  if (!quick) return;
+  // A thread carries a packet, a warp a unit.
+  const int64_t threads = wire_.protocol == kLL
+                              ? (longest_ / 8 + thread_unit() - 1) / thread_unit() * thread_unit()
+                              : (longest_ + kUnitBytes - 1) / kUnitBytes * thread_unit();
+  if (size.threads == 0)
+    threads_ = int32_t(std::min<int64_t>(std::max<int64_t>(threads, 2 * thread_unit()), threads_));
+  kernel_ = kernel_quick_;
+  for (Grid &g : grids_) g.shared += sizeof(Nothing);
 }
 
-void Prog::build_grid(const mscclsh_size &size, int32_t device) {
+// is_quick says whether the kernel for short programs can run a thread block; steps are
+// resolved.
+bool Prog::is_quick(const ThreadBlock &tb, int32_t regime, const Step *steps, const End *ends) {
+  const uintptr_t unit = wire_.protocol == kLL ? 8 : 16;
+  uintptr_t bits = uintptr_t(chunk_bytes_);
+  for (int32_t i = 0; i < tb.steps; i++) {
+    const Step &s = steps[i];
+    if (s.deps > 0 || s.post || s.count > regime) return false;
+    bits |= uintptr_t(s.x) | uintptr_t(s.y) | uintptr_t(s.dst);
+    longest_ = std::max(longest_, s.count * chunk_bytes_);
+  }
+  for (size_t i = 0; i < tb.ends.size(); i++)
+    if (ends[i].per_tile >= uint32_t(wire_.withheld())) return false;
+  return bits % unit == 0;
+}
+
+// build_grid makes a device's tables, and says whether the kernel for short programs can
+// run all of it.
+bool Prog::build_grid(const mscclsh_size &size, int32_t device) {
+  bool quick = true;
   Grid &g = grids_[size_t(device)];
   size_t ends = 0, steps = 0, deps = 0;
   uint64_t events = 0;
@@ -163,6 +208,8 @@ void Prog::build_grid(const mscclsh_size &size, int32_t device) {
     const ThreadBlock &tb = tbs_[size_t(g.blocks[b])];
     unsigned char *table = tables.data() + b * a.block_bytes;
     fill_table(tb, table, g, int32_t(b), size.regime);
+    const End *own_ends = reinterpret_cast<const End *>(table + sizeof(Block));
+    quick &= is_quick(tb, size.regime, reinterpret_cast<const Step *>(own_ends + ends), own_ends);
     reinterpret_cast<Block *>(table)->first_event = events;
     events += uint64_t(tiles_) * uint64_t(tb.steps);
   }
@@ -186,7 +233,9 @@ void Prog::build_grid(const mscclsh_size &size, int32_t device) {
   a.flag_mask = comm->flag_modulus - 1;
   a.slot_lines = uint32_t(wire_.lines());
   a.regime = size.regime;
-  a.slots = wire_.slots;
+  a.slots = wire_.depth();
+  a.withheld = wire_.withheld();
+  return quick && whole;
 }
 
 void Prog::fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &grid, int32_t block,
@@ -224,15 +273,31 @@ void Prog::fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &g
     s.deps = uint16_t(from.dep_end - from.dep_start);
     s.count = from.kind == kNop ? 0 : from.count;
     s.dep_start = n_deps;
-    if (reads_src(from.kind)) s.src = place(tb.rank, from.src_buf, from.src_chunk);
+    s.flags = uint8_t((receives(from.kind) ? kIn : 0) | (sends(from.kind) ? kOut : 0));
+    unsigned char *src = nullptr;
+    if (reads_src(from.kind)) src = place(tb.rank, from.src_buf, from.src_chunk);
     if (writes_dst(from.kind)) s.dst = place(tb.rank, from.dst_buf, from.dst_chunk);
+    (receives(from.kind) ? s.y : s.x) = src;
+    if (from.kind == kReduce) s.y = s.dst;
     for (int32_t k = from.dep_start; k < from.dep_end; k++) {
       const mscclsh_dep &d = deps_[size_t(k)];
       const ThreadBlock &other = tbs_[size_t(first_tb_[size_t(tb.rank)] + d.tb)];
       deps[n_deps++] = Dep{uint32_t(d.tb), uint32_t(d.step), uint64_t(other.steps)};
     }
   }
-  count_messages(tb, regime, steps, ends);
+  // A rendezvous takes a step whole.
+  const int32_t each = wire_.protocol == kDirect ? INT32_MAX : regime;
+  count_messages(tb, each, steps, ends);
+  if (wire_.protocol == kDirect) set_ways(tb, steps);
+  join_steps(tb, each, a.window, ends, steps);
+  set_meetings(tb, steps);
+}
+
+// far_place is memory of another rank as rank from's device reaches it.
+unsigned char *Prog::far_place(int32_t from, int32_t rank, int32_t buf, int32_t chunk) const {
+  const size_t i = size_t(3 * rank + buf);
+  return views_.at(comm->device_of(from), rank, base_buf_[i]) +
+         (int64_t(base_chunk_[i]) + chunk) * chunk_bytes_;
 }
 
 // count_messages numbers the messages of a tile.
@@ -240,8 +305,8 @@ void Prog::count_messages(const ThreadBlock &tb, int32_t regime, Step *steps, En
   for (int32_t i = 0; i < tb.steps; i++) {
     Step &s = steps[i];
     const uint32_t messages = uint32_t((int64_t(s.count) + regime - 1) / regime);
-    s.in = tb.in[size_t(i)];
-    s.out = tb.out[size_t(i)];
+    s.in = int16_t(tb.in[size_t(i)]);
+    s.out = int16_t(tb.out[size_t(i)]);
     if (s.in >= 0) {
       s.in_before = ends[s.in].per_tile;
       ends[s.in].per_tile += messages;

@@ -8,6 +8,7 @@ namespace mscclsh {
 Buffer &Prog::owner(int32_t rank, int32_t buf) {
   if (rank < 0 || rank >= comm->ranks() || buf < 0 || buf > 2)
     invalid(format("buffer %d of rank %d", buf, rank));
+  comm->need_local(rank);
   return buffers_[size_t(3 * rank + base_buf_[size_t(3 * rank + buf)])];
 }
 
@@ -96,6 +97,17 @@ void Prog::enqueue(int32_t launches) {
   for (int32_t i = 0; i < launches; i++) launch_once();
 }
 
+void Prog::enqueue_on(int32_t device_id, void *stream) {
+  ready();
+  int32_t i = 0;
+  while (i < comm->devices() && comm->device(i).id != device_id) i++;
+  if (i == comm->devices()) invalid(format("no rank of this process is on device %d", device_id));
+  const Grid &g = grids_[size_t(i)];
+  if (g.blocks.empty()) return;
+  comm->device(i).launch(kernel_, int32_t(g.blocks.size()), threads_, g.shared, g.args, stream);
+  if (g.n_divides > 0) comm->device(i).divide(divide_, g.divides, g.n_divides, stream);
+}
+
 double Prog::timed() {
   for (int32_t i = 0; i < comm->devices(); i++) comm->device(i).end_timing();
   comm->sync();
@@ -117,17 +129,25 @@ void Prog::drop_graphs() {
     comm->device(i).drop(g.graph);
     g.graph = nullptr;
   }
+  recorded_.clear();
 }
 
-void Prog::capture(int32_t launches) {
+void Prog::capture(int32_t launches, const std::vector<Prog *> &then) {
   ready();
+  for (Prog *p : then) {
+    if (p->comm != comm) invalid("programs of one graph must be of one communicator");
+    p->ready();
+  }
   if (launches < 1) invalid(format("a graph of %d launches", launches));
   comm->sync();
   drop_graphs();
   int32_t begun = 0;
   try {
     for (; begun < comm->devices(); begun++) comm->device(begun).begin_capture();
-    for (int32_t i = 0; i < launches; i++) launch_once();
+    for (int32_t i = 0; i < launches; i++) {
+      launch_once();
+      for (Prog *p : then) p->launch_once();
+    }
     while (begun > 0) {
       begun--;
       grids_[size_t(begun)].graph = comm->device(begun).end_capture();
@@ -142,12 +162,15 @@ void Prog::capture(int32_t launches) {
     drop_graphs();
     throw;
   }
+  for (const Prog *p : then) recorded_.push_back(p->turn_);
 }
 
 double Prog::replay(int32_t replays) {
   ready();
   for (int32_t i = 0; i < comm->devices(); i++)
     if (grids_[size_t(i)].graph == nullptr) invalid("no graph was captured");
+  for (const std::weak_ptr<int> &turn : recorded_)
+    if (turn.expired()) invalid("a program of the graph was prepared anew or unloaded");
   for (int32_t i = 0; i < comm->devices(); i++) comm->device(i).begin_timing();
   for (int32_t k = 0; k < replays; k++)
     for (int32_t i = 0; i < comm->devices(); i++) comm->device(i).replay(grids_[size_t(i)].graph);

@@ -2,9 +2,11 @@
 #ifndef MSCCLSH_PROG_H
 #define MSCCLSH_PROG_H
 
+#include <memory>
 #include <vector>
 
 #include "comm.h"
+#include "peers_views.h"
 
 namespace mscclsh {
 
@@ -13,10 +15,6 @@ constexpr int64_t kGuard = 256;
 constexpr unsigned char kGuardByte = 0xa5;
 
 // What a step of a kind does.
-inline bool sends(int32_t kind) {
-  return kind == kSend || kind == kRcs || kind == kRrs || kind == kRrcs;
-}
-inline bool receives(int32_t kind) { return kind >= kRecv && kind <= kRrcs; }
 inline bool reads_src(int32_t kind) { return kind != kNop && kind != kRecv && kind != kRcs; }
 inline bool writes_dst(int32_t kind) { return kind != kNop && kind != kSend && kind != kRrs; }
 
@@ -72,16 +70,25 @@ class Prog {
   void fill(int32_t rank, int32_t buf, int32_t value);
   void check_guards();
   void enqueue(int32_t launches);
+  void enqueue_on(int32_t device_id, void *stream);
   double run(int32_t launches);
-  void capture(int32_t launches);
+  void capture(int32_t launches, const std::vector<Prog *> &then = {});
   double replay(int32_t replays);
   void waits(std::vector<mscclsh_wait> *to);
   int64_t events(mscclsh_event *to, int64_t n);
+
+  // What expect.cpp asks: chunks of a buffer, whether it is one of its own, and where
+  // bytes of it lie.
+  int64_t chunk_bytes() const { return chunk_bytes_; }
+  int32_t chunks(int32_t rank, int32_t buf) const { return chunks_[size_t(3 * rank + buf)]; }
+  bool own(int32_t rank, int32_t buf) const { return base_buf_[size_t(3 * rank + buf)] == buf; }
+  unsigned char *range(int32_t rank, int32_t buf, int64_t offset, int64_t bytes);
 
   Comm *const comm;
 
  private:
   // load.cpp
+  uint64_t build(const mscclsh_program &p);
   void check_shape(const mscclsh_program &p) const;
   void check_step(const ThreadBlock &tb, int32_t i) const;
   void free_loaded();
@@ -94,17 +101,30 @@ class Prog {
   void free_prepared();
   void allocate(int32_t misalign, int32_t elem);
   void build_tables(const mscclsh_size &size);
-  void build_grid(const mscclsh_size &size, int32_t device);
+  bool build_grid(const mscclsh_size &size, int32_t device);
+  bool is_quick(const ThreadBlock &tb, int32_t regime, const Step *steps, const End *ends);
   void fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &grid, int32_t block,
                   int32_t regime) const;
   void count_messages(const ThreadBlock &tb, int32_t regime, Step *steps, End *ends) const;
+  unsigned char *far_place(int32_t from, int32_t rank, int32_t buf, int32_t chunk) const;
+
+  // join.cpp
+  void match_messages();
+  bool is_exchange(const ThreadBlock &tb, int32_t i) const;
+  bool early(int32_t global) const;
+  void set_ways(const ThreadBlock &tb, Step *steps) const;
+  bool joins(const ThreadBlock &tb, const Step *steps, const End *ends, int32_t i, int32_t k) const;
+  bool joins_direct(const ThreadBlock &tb, const Step &first, const Step &s, int32_t i,
+                    int32_t k) const;
+  void join_steps(const ThreadBlock &tb, int32_t regime, int32_t window, const End *ends,
+                  Step *steps) const;
+  void set_meetings(const ThreadBlock &tb, Step *steps) const;
   void add_divides(int32_t elem);
   void fit(mscclsh_prepared *out);
   unsigned char *place(int32_t rank, int32_t buf, int32_t chunk) const;
 
   // prog.cpp
   Buffer &owner(int32_t rank, int32_t buf);
-  unsigned char *range(int32_t rank, int32_t buf, int64_t offset, int64_t bytes);
   void ready() const;
   void launch_once();
   double timed();
@@ -119,14 +139,21 @@ class Prog {
   std::vector<mscclsh_divide> divides_;
   std::vector<int32_t> first_tb_;  // [ranks+1], into tbs_
   std::vector<ThreadBlock> tbs_;
+  // Direct: of each step, the one that sends what it receives, and that receives what it
+  // sends, or -1.
+  std::vector<int32_t> partner_in_, partner_out_;
   std::vector<int32_t> block_of_;  // of each thread block: in its device's grid
-  std::vector<Buffer> buffers_;    // [ranks*3]; those not their own stay empty
-  std::vector<Grid> grids_;        // one a device
+  std::vector<Buffer> buffers_;    // [ranks*3]; those not their own, or elsewhere, stay empty
+  Views views_;
+  std::vector<Grid> grids_;  // one a device
 
   bool prepared_ = false;
+  std::shared_ptr<int> turn_;                 // another one whenever prepared anew
+  std::vector<std::weak_ptr<int>> recorded_;  // turns of the graph's other programs
   int64_t chunk_bytes_ = 0, tile_bytes_ = 0, tiles_ = 0;
   int32_t threads_ = 0;
-  Kernel kernel_ = nullptr;
+  Kernel kernel_ = nullptr, kernel_quick_ = nullptr;
+  int64_t longest_ = 0;  // message, bytes
   DivideKernel divide_ = nullptr;
   bool divides_now_ = false;
 };

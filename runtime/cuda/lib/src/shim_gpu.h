@@ -6,7 +6,15 @@
 #include <cstring>
 
 #define MSCCLSH_DEV __device__ __forceinline__
+#define MSCCLSH_BOTH __host__ __device__ inline
 #define MSCCLSH_UNROLL _Pragma("unroll")
+// A small launch's time is much that of fetching its instructions: what is likely stands
+// together, what is rare is a function of its own, called, and loops over what is mostly
+// empty stay loops.
+#define MSCCLSH_COLD __device__ __noinline__ inline
+#define MSCCLSH_ROLLED _Pragma("unroll 1")
+#define MSCCLSH_LIKELY(x) __builtin_expect(!!(x), 1)
+#define MSCCLSH_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 namespace mscclsh {
 
@@ -17,16 +25,28 @@ struct Thread {
   // sync_or is a barrier; it returns whether any thread brought true.
   MSCCLSH_DEV bool sync_or(bool v) const { return __syncthreads_or(v) != 0; }
   MSCCLSH_DEV void sync() const { __syncthreads(); }
+  MSCCLSH_DEV void sync_warp() const { __syncwarp(); }
 
   // any is the same within the lanes that share an LL128 line.
   MSCCLSH_DEV bool any(bool v) const { return __any_sync(0xffffffffu, v) != 0; }
 };
 
-// kLineLanes threads share a line of 16 words of 8 bytes.
-constexpr uint32_t kLineLanes = 8;
-
 // kWarp threads run together.
 constexpr uint32_t kWarp = 32;
+
+// let_next_start allows the next launch of the stream to start while this one still runs;
+// it may do what does not depend on this one, until it comes to wait_for_earlier, which
+// waits until all launches before it have ended.
+MSCCLSH_DEV void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+MSCCLSH_DEV void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // Words of 16 bytes, to load and store at once.
 struct alignas(16) Pair {
@@ -80,21 +100,52 @@ MSCCLSH_DEV bool load_packet(const void *p, uint32_t flag, uint64_t *v) {
   return f == flag && g == flag;
 }
 
-// A lane's part of an LL128 line: two words, the last lane's second one the flag. A
-// warp's 16-byte stores to a line arrive together.
-MSCCLSH_DEV void store_line(void *line, uint32_t lane, const uint64_t *v, uint64_t flag) {
-  uint64_t last = lane == kLineLanes - 1 ? flag : v[1];
-  asm volatile(
-      "st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(static_cast<char *>(line) + 16 * lane),
-      "l"(v[0]), "l"(last)
-      : "memory");
+// A warp moves LL128 lines eight at a time, a unit: each of its lanes stores 16 bytes
+// of one of the first four lines and 16 bytes of one of the last four. Every eighth
+// lane's second words hold the flags. What it has to carry is a vector of 16 bytes like
+// all others, of which it puts one word into either line; so data is read and written in
+// aligned vectors, as NCCL does it (src/device/prims_ll128.h).
+constexpr int kUnitVectors = 2;  // a thread's
+
+// unit_vector is the index in its unit of a lane's vector j, or more than all.
+MSCCLSH_DEV int unit_vector(uint32_t lane, int j) {
+  if (j == 0) return int(lane);
+  return lane % 8 == 7 ? 64 : int(32 + lane - lane / 8);
 }
-// load_line reports whether the flag was there, true in lanes that don't hold it.
-MSCCLSH_DEV bool load_line(const void *line, uint32_t lane, uint64_t *v, uint64_t flag) {
-  Pair p = load16_slot(static_cast<const char *>(line) + 16 * lane);
-  v[0] = p.a;
-  v[1] = p.b;
-  return lane != kLineLanes - 1 || p.b == flag;
+
+// unit_line says whether a line of a unit is in use when the first n vectors are.
+MSCCLSH_DEV bool unit_line(int line, int n) { return line < 4 ? 8 * line < n : 8 * line - 25 < n; }
+
+// store_unit writes a lane's part of a unit that has n vectors. A warp's 16-byte stores
+// to a line arrive together.
+MSCCLSH_DEV void store_unit(unsigned char *unit, uint32_t lane, const Pair *v, uint64_t flag,
+                            int n) {
+  const int line = int(lane / 8);
+  const bool last = lane % 8 == 7;
+  if (unit_line(line, n))
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(unit + 16 * lane), "l"(v[0].a),
+                 "l"(last ? flag : v[0].b)
+                 : "memory");
+  if (unit_line(line + 4, n))
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(unit + 512 + 16 * lane),
+                 "l"(last ? v[0].b : v[1].a), "l"(last ? flag : v[1].b)
+                 : "memory");
+}
+
+// load_unit reports whether the flags that this lane holds were there.
+MSCCLSH_DEV bool load_unit(const unsigned char *unit, uint32_t lane, Pair *v, uint64_t flag,
+                           int n) {
+  const int line = int(lane / 8);
+  Pair p{0, flag}, q{0, flag};
+  if (unit_line(line, n)) p = load16_slot(unit + 16 * lane);
+  if (unit_line(line + 4, n)) q = load16_slot(unit + 512 + 16 * lane);
+  if (lane % 8 != 7) {
+    v[0] = p;
+    v[1] = q;
+    return true;
+  }
+  v[0] = Pair{p.a, q.a};
+  return p.b == flag && q.b == flag;
 }
 
 // Counters between devices.
@@ -103,10 +154,11 @@ MSCCLSH_DEV uint64_t load_acquire_system(const uint64_t *p) {
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   return v;
 }
-// store_release_system publishes what the block wrote before its last barrier.
-MSCCLSH_DEV void store_release_system(uint64_t *p, uint64_t v) {
-  asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v)
-               : "memory");
+// release_system and then any number of store_relaxed_system publish what the block
+// wrote before its last barrier.
+MSCCLSH_DEV void release_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+MSCCLSH_DEV void store_relaxed_system(uint64_t *p, uint64_t v) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 // A credit orders nothing but loads before it whose values are in registers already,
 // so neither side needs a fence: the stores that follow depend on it.

@@ -12,7 +12,15 @@
 #include <mutex>
 
 #define MSCCLSH_DEV inline
+#define MSCCLSH_BOTH inline
 #define MSCCLSH_UNROLL
+// A small launch's time is much that of fetching its instructions: what is likely stands
+// together, what is rare is a function of its own, called, and loops over what is mostly
+// empty stay loops.
+#define MSCCLSH_COLD inline
+#define MSCCLSH_ROLLED
+#define MSCCLSH_LIKELY(x) (x)
+#define MSCCLSH_UNLIKELY(x) (x)
 
 namespace mscclsh {
 
@@ -52,12 +60,15 @@ struct Thread {
 
   bool sync_or(bool v) const { return barrier->wait(v); }
   void sync() const { barrier->wait(false); }
+  void sync_warp() const {}
   bool any(bool v) const { return v; }
 };
 
-// One thread carries a whole line.
-constexpr uint32_t kLineLanes = 1;
 constexpr uint32_t kWarp = 1;
+
+// Launches of a host device run one after the other.
+inline void let_next_start() {}
+inline void wait_for_earlier() {}
 
 struct alignas(16) Pair {
   uint64_t a, b;
@@ -87,28 +98,44 @@ inline bool load_packet(const void *p, uint32_t flag, uint64_t *v) {
   return x >> 32 == flag && y >> 32 == flag;
 }
 
-inline void store_line(void *line, uint32_t, const uint64_t *v, uint64_t flag) {
-  char *c = static_cast<char *>(line);
-  for (int i = 0; i < 15; i++) word(c + 8 * i).store(v[i], std::memory_order_relaxed);
-  word(c + 120).store(flag, std::memory_order_release);
+// One thread carries a whole unit of eight lines, in order.
+constexpr int kUnitVectors = 60;
+
+inline int unit_vector(uint32_t, int j) { return j; }
+
+inline bool unit_line(int line, int n) { return 15 * line < 2 * n; }
+
+inline void store_unit(unsigned char *unit, uint32_t, const Pair *v, uint64_t flag, int n) {
+  const uint64_t *words = &v[0].a;
+  for (int l = 0; l < 8 && unit_line(l, n); l++) {
+    unsigned char *line = unit + 128 * l;
+    for (int i = 0; i < 15; i++)
+      word(line + 8 * i).store(words[15 * l + i], std::memory_order_relaxed);
+    word(line + 120).store(flag, std::memory_order_release);
+  }
 }
-inline bool load_line(const void *line, uint32_t, uint64_t *v, uint64_t flag) {
-  const char *c = static_cast<const char *>(line);
-  if (word(c + 120).load(std::memory_order_acquire) != flag) return false;
-  for (int i = 0; i < 15; i++) v[i] = word(c + 8 * i).load(std::memory_order_relaxed);
+inline bool load_unit(const unsigned char *unit, uint32_t, Pair *v, uint64_t flag, int n) {
+  uint64_t *words = &v[0].a;
+  for (int l = 0; l < 8 && unit_line(l, n); l++) {
+    const unsigned char *line = unit + 128 * l;
+    if (word(line + 120).load(std::memory_order_acquire) != flag) return false;
+    for (int i = 0; i < 15; i++)
+      words[15 * l + i] = word(line + 8 * i).load(std::memory_order_relaxed);
+  }
   return true;
 }
 
 inline uint64_t load_acquire_system(const uint64_t *p) {
   return word(p).load(std::memory_order_acquire);
 }
-inline void store_release_system(uint64_t *p, uint64_t v) {
+inline void release_system() {}  // each store below is a release
+inline void store_relaxed_system(uint64_t *p, uint64_t v) {
   word(p).store(v, std::memory_order_release);
 }
 inline uint64_t load_credit(const uint64_t *p) { return word(p).load(std::memory_order_acquire); }
 inline void store_credit(uint64_t *p, uint64_t v) { word(p).store(v, std::memory_order_release); }
 inline uint64_t load_acquire_device(const uint64_t *p) { return load_acquire_system(p); }
-inline void store_release_device(uint64_t *p, uint64_t v) { store_release_system(p, v); }
+inline void store_release_device(uint64_t *p, uint64_t v) { store_relaxed_system(p, v); }
 
 inline std::atomic<uint32_t> &word32(const uint32_t *p) {
   return *reinterpret_cast<std::atomic<uint32_t> *>(const_cast<uint32_t *>(p));

@@ -9,19 +9,49 @@ namespace mscclsh {
 // What a step does; numbered like the C interface's kinds.
 enum Kind : uint8_t { kNop, kSend, kRecv, kRcs, kRrs, kRrc, kRrcs, kCopy, kReduce };
 
-// Step is one step, resolved for a size. Numbers of messages count within a tile.
+// Flags of a step.
+enum : uint8_t {
+  // kMeet: the block's threads must meet before it, because it touches memory that other
+  // threads of the block touched since they last met.
+  kMeet = 1,
+  // kExchange: the step after it, a receive, arrives together with it (Direct).
+  kExchange = 2,
+  // kArrived: it has arrived with the step before it, an exchange (Direct).
+  kArrived = 4,
+  // kIn and kOut: it receives, it sends.
+  kIn = 8,
+  kOut = 16
+};
+
+// How a message gets across without a slot (Direct).
+enum Way : uint8_t { kNone, kPush, kPull };
+
+// Step is one step, resolved for a size: its result is x, or x op y, and goes to dst and
+// to a peer. x is what is received where the pointer is null. Numbers of messages count
+// within a tile, pointers are those of the first tile.
+//
+// The join steps after it are done with it in one pass: first those that add something to
+// the result, then those that send it to another peer.
 struct alignas(16) Step {
   uint8_t kind;
   uint8_t post;
-  uint16_t deps;       // how many
-  int32_t count;       // chunks
-  unsigned char *src;  // of the first tile
-  unsigned char *dst;
-  int32_t in, out;                 // index among the block's ends
-  uint32_t in_before, out_before;  // messages of this end before this step
+  uint8_t flags;
+  uint8_t join;
+  uint16_t deps;                   // how many
+  Way in_way, out_way;             // Direct
+  int32_t count;                   // chunks
   uint32_t dep_start;              // index among the block's
-  uint32_t pad;
+  unsigned char *x;                // null: the message received; at the peer where in_way is kPull
+  unsigned char *y;                // null: no reduction
+  unsigned char *dst;              // null: not written to memory
+  unsigned char *far;              // where out_way is kPush: at the peer
+  int16_t in, out;                 // index among the block's ends, -1 without
+  uint32_t in_before, out_before;  // messages of this end before this step
+  uint8_t join_in;                 // how many of the steps that join it add something
+  uint8_t join_out;                // how many stand before the first that sends
+  uint16_t pad;
 };
+static_assert(sizeof(Step) == 64, "a step takes four loads of 16 bytes");
 
 // Dep names a step of another thread block of the rank.
 struct alignas(16) Dep {
@@ -34,8 +64,13 @@ struct alignas(16) Dep {
 // life of the communicator; the number of the next one lies in *seq between launches.
 //
 // A receiving end polls its slots (LL, LL128) or *mine, the number of messages sent
-// (Simple), and stores the number of messages it has taken to *theirs. A sending end
-// polls *mine, the number taken, and with Simple stores the number sent to *theirs.
+// (Simple), and stores the number of messages it has taken to *theirs: at the start of
+// a launch, and after every Args::withheld messages of one. A sending end polls *mine,
+// the number taken, and with Simple stores the number sent to *theirs.
+//
+// With Direct both count what has been said about messages: *theirs of the sending end
+// that the source of a pull is ready, or that a push is done; of the receiving end that
+// the destination of a push is ready, or that a pull is done.
 struct alignas(16) End {
   uint64_t *seq;
   uint64_t *mine;
@@ -44,6 +79,7 @@ struct alignas(16) End {
   uint64_t stride;       // bytes from slot to slot
   uint64_t first;        // set by the kernel: number of the launch's first message
   uint64_t limit;        // set by the kernel: messages before this one need no look at *mine
+  uint64_t seen;         // set by the kernel: the limit to be
   uint32_t per_tile;     // messages of one tile
   uint32_t sends;        // 1: a sending end
   int32_t peer, chan;
@@ -91,9 +127,11 @@ struct Args {
   int64_t chunk_bytes, tile_bytes, tiles;
   int64_t watchdog_ns;
   uint64_t flag_mask;   // the modulus of flags minus 1
-  uint32_t slot_lines;  // lines that a slot has (LL, LL128)
-  int32_t regime, slots;
-  int32_t pad;
+  uint32_t slot_lines;  // packets or lines that a slot has (LL, LL128)
+  int32_t regime;
+  // A connection has more slots than its program relies on, by at least the number of
+  // messages that a receiver may take before it says so. Both are powers of two.
+  int32_t slots, withheld;
 };
 
 // DivideRun is a run of elements that avg divides.
@@ -105,6 +143,9 @@ struct DivideRun {
 
 // kWindow is the most steps that lie in shared memory at once.
 constexpr int kWindow = 128;
+
+// kMaxJoin is the most steps that join another.
+constexpr int kMaxJoin = 16;
 
 // kMaxEnds bounds the connections of one block.
 constexpr int kMaxEnds = 128;

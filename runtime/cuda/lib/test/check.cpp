@@ -233,8 +233,8 @@ void test_alternating() {
 // which only small ones came.
 void test_wrap() {
   for (int32_t protocol : {1, 2}) {
-    for (int32_t slots : {2, 3}) {
-      Comm comm(2, 2, 16, 0);
+    for (int32_t slots : {2, 3}) {  // 4 and 6, in fact
+      Comm comm(2, 2, slots == 2 ? 16 : 32, 0);
       Program p = chain(2, 1);  // two messages a launch, the receiver on the device launched first
       Case c = {2, 2, protocol, slots, 512, 120, 0, 0, 2, 0, 16};
       Job big(&comm, p, c, 1);
@@ -245,7 +245,7 @@ void test_wrap() {
         big.fill(k);
         big.run(1);
         big.check(k, 1, "wrapped");
-        const int32_t between = slots == 2 ? 7 : 23;  // the same slot again
+        const int32_t between = slots == 2 ? 7 : 47;  // the same slot again
         OK(mscclsh_enqueue(small.prog, between, err, sizeof err));
         OK(mscclsh_sync(comm.comm, err, sizeof err));
       }
@@ -314,12 +314,12 @@ void test_watchdog() {
     EXPECT(message && step, "protocol %d: a waiting block is not told", protocol);
     EXPECT(mscclsh_run(j.prog, 1, &ns, err, sizeof err) == MSCCLSH_EDEAD, "got %s", err);
   }
-  // A sender without a receiver fills its slots.
+  // A sender without a receiver fills its slots, twice as many as are asked for.
   Comm comm(2, 1, 0, 200000000);
   Program p(2);
-  p.chunks[0] = 3;
+  p.chunks[0] = 5;
   const int32_t tb = p.block(0);
-  for (int32_t i = 0; i < 3; i++) p.step(0, tb, MSCCLSH_SEND).send_peer = 1;
+  for (int32_t i = 0; i < 5; i++) p.step(0, tb, MSCCLSH_SEND).send_peer = 1;
   Case c = {2, 1, 0, 2, 512, 9, 0, 0, 2, 0, 0};
   Job j(&comm, p, c, 1);
   double ns = 0;
@@ -327,9 +327,9 @@ void test_watchdog() {
   mscclsh_wait w = {};
   int64_t have = 0;
   OK(mscclsh_waits(comm.comm, &w, 1, &have, err, sizeof err));
-  EXPECT(have == 1 && w.step == 2 && w.waits_for == MSCCLSH_WAIT_SLOT && w.peer == 1 &&
+  EXPECT(have == 1 && w.step == 4 && w.waits_for == MSCCLSH_WAIT_SLOT && w.peer == 1 &&
              w.want == 1 && w.have == 0,
-         "step %d waits for %d, want step 2 for a slot", w.step, w.waits_for);
+         "step %d waits for %d, want step 4 for a slot", w.step, w.waits_for);
 }
 
 // What can't be done is refused before anything runs.

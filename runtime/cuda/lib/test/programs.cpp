@@ -118,6 +118,29 @@ Program ring(int32_t n, int32_t channels, int32_t k) {
   return p;
 }
 
+Program split_ring(int32_t n) {
+  Program p(n);
+  p.chunks_total = n;
+  for (int32_t r = 0; r < n; r++) {
+    p.chunks[size_t(3 * r)] = p.chunks[size_t(3 * r + 1)] = n;
+    p.base_buf[size_t(3 * r + 1)] = kIn;
+    p.divides.push_back({r, 0, n, n});
+    const int32_t prev = (r + n - 1) % n, next = (r + 1) % n;
+    const int32_t sender = p.block(r), receiver = p.block(r);
+    auto at = [&](int32_t j) { return (j % n + n) % n; };
+    for (int32_t i = 0; i < 2 * (n - 1); i++) {
+      const int32_t out = at(r - i), in = at(r - i - 1);
+      peers(src(p.step(r, sender, MSCCLSH_SEND), kOut, out), -1, next, 2);
+      if (i > 0) p.after(r, sender, receiver);
+      if (i < n - 1)
+        peers(dst(src(p.step(r, receiver, MSCCLSH_RRC), kOut, in), kOut, in), prev, -1, 2);
+      else
+        peers(dst(p.step(r, receiver, MSCCLSH_RECV), kOut, in), prev, -1, 2);
+    }
+  }
+  return p;
+}
+
 Program all_pairs(int32_t n) {
   Program p(n);
   p.chunks_total = n;

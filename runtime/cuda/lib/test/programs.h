@@ -43,6 +43,10 @@ struct Program {
 // ring is an in-place ring allreduce on so many channels, k chunks a step.
 Program ring(int32_t ranks, int32_t channels, int32_t k);
 
+// split_ring is the same on one channel, with sends and receives on thread blocks of their
+// own, so that it needs no slots.
+Program split_ring(int32_t ranks);
+
 // all_pairs is an out-of-place allreduce over scratch, one thread block a peer and one
 // that reduces, with copies, reductions and waits between thread blocks.
 Program all_pairs(int32_t ranks);

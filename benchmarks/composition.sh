@@ -1,0 +1,75 @@
+#!/bin/sh
+# benchmarks/composition.sh: what it gains that a collective is one program, on a machine
+# with GPUs. It needs bin/mscclsh and libmscclsh_cuda.so (make build cuda), no Go and no
+# compiler. Results go to $OUT, or to benchmarks/results: a CSV file a program, and
+# composition.txt with all tables.
+#
+#   allpairs       one AllReduce against its ReduceScatter and AllGather, a launch each;
+#                  against NCCL's AllReduce; against NCCL's ReduceScatter and AllGather
+#   hierarchical   one AllReduce of 2 nodes of 2 and of 4 GPUs, all of them on the GPUs
+#                  there are, against its three phases, a launch each
+#
+# DEVICES (0,1) are the GPUs, SIZES (1KiB..256MiB:4) the sizes, PROTOCOLS ("LL LL128
+# Simple Direct") and INSTANCES ("16" of allpairs, a quarter of hierarchical) what is
+# tried, ONLY a pattern for the names of the two. Ends with exit code 1 if any output is
+# wrong or a program fails.
+set -eu
+cd "$(dirname "$0")/.."
+out=${OUT:-benchmarks/results}
+devices=${DEVICES:-0,1}
+sizes=${SIZES:-1KiB..256MiB:4}
+protocols=${PROTOCOLS:-LL LL128 Simple Direct}
+instances=${INSTANCES:-16}
+only=${ONLY:-.}
+bin=${MSCCLSH:-bin/mscclsh}
+count=$(echo "$devices" | tr ',' '\n' | grep -c .)
+mkdir -p "$out"
+text=$out/composition.txt
+: >"$text"
+bad=0
+
+[ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
+
+# columns FILE: a CSV file for a person.
+columns() {
+	if command -v column >/dev/null; then column -s, -t "$1"; else cat "$1"; fi
+}
+
+# compare NAME AGAINST SCRIPT PARAMETERS...: measures and keeps what it says.
+compare() {
+	name=$1
+	against=$2
+	shift 2
+	echo "$name" | grep -q -e "$only" || return 0
+	echo "== $name: $*" | tee -a "$text"
+	if timeout 300 "$bin" bench --backend cuda --devices "$devices" --graph --against "$against" \
+		--sizes "$sizes" --csv "$@" >"$out/composition-$name.csv" 2>"$out/composition.err"; then
+		columns "$out/composition-$name.csv" | tee -a "$text"
+	else
+		echo "failed with exit code $?" | tee -a "$text"
+		tee -a "$text" <"$out/composition.err" >&2
+		bad=1
+	fi
+	rm -f "$out/composition.err"
+}
+
+# Without NCCL only the phases are compared.
+rivals=nccl,nccl-composed,phases
+if ! "$bin" bench --backend cuda --devices "$devices" --graph --against nccl --sizes 1KiB --iterations 1 --quiet \
+	@algorithms/allreduce_allpairs.star --ranks "$count" >/dev/null 2>"$out/composition.err"; then
+	echo "without NCCL: $(head -n 1 "$out/composition.err")" | tee -a "$text" >&2
+	rivals=phases
+fi
+rm -f "$out/composition.err"
+
+for p in $protocols; do
+	for i in $instances; do
+		compare "allpairs-$i-$p" "$rivals" benchmarks/composition/allpairs.star --ranks "$count" --instances "$i" --protocol "$p"
+		few=$(((i + 3) / 4))
+		for gpus in 2 4; do
+			compare "hierarchical-2x$gpus-$few-$p" phases benchmarks/composition/hierarchical.star --nodes 2 --gpus "$gpus" \
+				--instances "$few" --protocol "$p"
+		done
+	done
+done
+exit $bad
