@@ -187,6 +187,12 @@ func (s *state) run(ctx context.Context, p *pass) (err error) {
 // maxRanks is what a connection's key has room for.
 const maxRanks = 1 << 20
 
+// noDirect refuses a program of protocol Direct where messages need slots.
+func noDirect(name string, target ir.Target) *diag.Message {
+	return diag.Errorf(diag.Pos{}, "protocol-target", "program %q: protocol Direct is for target native: messages of target %s go through slots", name, target).
+		Suggest("compile it as Simple (--direct-as-simple), or with another protocol")
+}
+
 func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 	s := &state{opt: o, limits: o.Target.Limits(), source: d, chunks: d, disabled: map[string]bool{}}
 	for _, name := range o.Disable {
@@ -201,8 +207,7 @@ func newState(d *ir.ChunkDAG, o Options) (*state, error) {
 	}
 	if s.direct() && !s.native() {
 		if !o.DirectAsSimple {
-			return nil, diag.Errorf(diag.Pos{}, "protocol-target", "program %q: protocol Direct is for target native: messages of target %s go through slots", d.Name, o.Target).
-				Suggest("compile it as Simple (--direct-as-simple), or with another protocol")
+			return nil, noDirect(d.Name, o.Target)
 		}
 		d = withProtocol(d, ir.Simple)
 		s.source, s.chunks = d, d
@@ -230,6 +235,9 @@ func (s *state) native() bool { return s.opt.Target == ir.TargetNative }
 
 // direct reports whether messages are rendezvous.
 func (s *state) direct() bool { return s.source.Protocol == ir.Direct }
+
+// flagged reports whether messages carry their own flags: LL and LL128.
+func (s *state) flagged() bool { return s.source.Protocol == ir.LL || s.source.Protocol == ir.LL128 }
 
 // recvReduce reports whether the target runs rrc.
 func (s *state) recvReduce() bool { return s.limits.FusedSteps || s.limits.RecvReduce }

@@ -128,6 +128,13 @@ const searchLimit = 512
 // messages of one step are passed on while others are still to come. With a
 // single chunk, what overlaps is the same chunk at both ends, part by part in the
 // same order, so the sender's end counts.
+//
+// With LL and LL128 a message tells of itself alone: each of its parts is sent and taken
+// by a thread of its own, whatever the other threads of the thread block have done, and
+// what was written to memory before need not be there. What holds is that a part that
+// was read was sent after that, and that what came of it arrives later still, at the same
+// place of a message. So only waits for sends are dropped, for a place to have been read
+// before it is overwritten, and only along messages of one chunk.
 type query struct {
 	*state
 	epoch int32
@@ -146,6 +153,9 @@ func newQuery(s *state) *query {
 func (q *query) implied(i int32, k int) bool {
 	on, _ := q.waits.of(i)
 	goal := on[k]
+	if q.flagged() && !q.onlyRead(i, goal) {
+		return false
+	}
 	q.epoch++
 	q.stack = q.stack[:0]
 	q.before(moment{i, 0}, goal, k)
@@ -160,12 +170,26 @@ func (q *query) implied(i int32, k int) bool {
 	return false
 }
 
+// onlyRead reports whether step i of one chunk waits for the thread block of goal for
+// nothing but sends of one chunk.
+func (q *query) onlyRead(i, goal int32) bool {
+	for _, p := range q.edges.Of(i) {
+		if q.tbOf[p] == q.tbOf[goal] && (q.fused.Instrs[p].Kind != ir.Send || q.fused.Instrs[p].Count != 1) {
+			return false
+		}
+	}
+	return q.fused.Instrs[i].Count == 1
+}
+
 // time orders the moments of one thread block.
 func (q *query) time(m moment) int32 { return 2*q.stepOf[m.of] + m.end }
 
 // before visits what comes right before m, leaving out its wait number skip.
 func (q *query) before(m moment, goal int32, skip int) {
 	from := int32(q.fused.Instrs[m.of].RecvFrom)
+	if q.flagged() && q.fused.Instrs[m.of].Count != 1 {
+		from = ir.None
+	}
 	if m.end == 1 {
 		q.visit(moment{m.of, 0}, goal)
 		if from != ir.None {

@@ -38,6 +38,13 @@ MSCCLSH_COLD int32_t flagged_apart(Flagged f, Message m, Joined joined) {
   return f.move(m, joined, spin) ? 0 : spin.cause;
 }
 
+// arrive_apart waits for the whole of a message in the same way.
+template <class Flagged>
+MSCCLSH_COLD int32_t arrive_apart(Flagged f, Slot in, int64_t bytes) {
+  Spin spin;
+  return f.arrive(in, bytes, spin) ? 0 : spin.cause;
+}
+
 // Joined are the steps that are done in one pass with the one before them: n_in that add
 // something to the result, then n_out that send it, of which the first may be the last
 // that adds. Each does its message whose number in the launch is its own first plus more.

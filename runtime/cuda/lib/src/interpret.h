@@ -43,10 +43,10 @@ class Interpreter {
   // enter brings the block's table into shared memory and says how many messages were
   // taken in earlier launches.
   MSCCLSH_DEV void enter() {
-    let_next_start();
     copy(reinterpret_cast<unsigned char *>(&b_), table_, a_.head_bytes);
     if (t_.id == 0) s_.claimed = 0;
     wait_for_earlier();
+    let_next_start();  // after the wait, so that no more than one launch is ahead
     t_.sync();
     window_start_ = 0;
     next_window_ = a_.window;
@@ -169,7 +169,11 @@ class Interpreter {
       wait |= n_out >= e.limit;
     }
     if (MSCCLSH_UNLIKELY(wait) && !await_ends(&st, m)) return false;
-    move(msg, st, m);
+    if (kProto != kSimple && kProto != kDirect && MSCCLSH_UNLIKELY(st.flags & kStrict)) {
+      if (!move_strictly(msg, st, m)) return false;
+    } else {
+      move(msg, st, m);
+    }
     const bool sent = kProto == kSimple && (st.flags & kOut);
     if (kProto != kSimple && MSCCLSH_LIKELY(!credit)) return true;
     if (!sent && !credit) return true;
@@ -248,6 +252,37 @@ class Interpreter {
       if (MSCCLSH_UNLIKELY(cause != 0)) missed(cause, &st, m);
     }
   }
+
+  // move_strictly moves a message so that messages order what its thread block does as
+  // they do with Simple; see kStrict.
+  MSCCLSH_DEV bool move_strictly(Message msg, const Step &st, uint32_t m) {
+    if (!settle()) return false;
+    if (st.flags & kIn) {
+      const int32_t cause = arrive_apart(Flagged(t_, a_), msg.in, msg.bytes);
+      if (cause != 0) missed(cause, &st, m);
+      if (!settle()) return false;
+    }
+    if ((st.flags & kIn) && (st.flags & kOut) && msg.dst) {
+      Message sends = msg;
+      msg.out = Slot();
+      move(msg, st, m);
+      if (!settle()) return false;
+      sends.x = msg.dst;
+      sends.y = sends.dst = nullptr;
+      sends.in = Slot();
+      msg = sends;
+    }
+    move(msg, st, m);
+    return settle();
+  }
+
+  // settle is a barrier before which all that the block did is there for others, and after
+  // which what others did is for it.
+  MSCCLSH_DEV bool settle() {
+    release_system();
+    return meet();
+  }
+
   MSCCLSH_DEV void move_joined(const Message &msg, const Joined<kProto> &joined, const Step &st) {
     if (MSCCLSH_UNLIKELY(!ok_)) return;
     int32_t cause = 0;

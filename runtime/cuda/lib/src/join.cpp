@@ -47,6 +47,50 @@ void Prog::match_messages() {
   partner_out_ = out;
 }
 
+// find_shared finds the chunks that several thread blocks of a rank touch, and one writes.
+void Prog::find_shared() {
+  if (!shared_.empty()) return;
+  shared_.resize(buffers_.size());
+  std::vector<std::vector<int32_t>> by(buffers_.size());  // the thread block, -2 for several
+  std::vector<std::vector<bool>> written(buffers_.size());
+  for (size_t i = 0; i < buffers_.size(); i++) {
+    by[i].assign(size_t(chunks_[i]), -1);
+    written[i].assign(size_t(chunks_[i]), false);
+  }
+  for (const ThreadBlock &tb : tbs_) {
+    auto touch = [&](int32_t buf, int32_t chunk, int32_t count, bool writes) {
+      const size_t i = size_t(3 * tb.rank + buf), own = size_t(3 * tb.rank + base_buf_[i]);
+      for (int32_t c = base_chunk_[i] + chunk; c < base_chunk_[i] + chunk + count; c++) {
+        int32_t &who = by[own][size_t(c)];
+        who = who == -1 || who == tb.tb ? tb.tb : -2;
+        if (writes) written[own][size_t(c)] = true;
+      }
+    };
+    for (int32_t i = tb.first_step; i < tb.first_step + tb.steps; i++) {
+      const mscclsh_step &s = steps_[size_t(i)];
+      if (reads_src(s.kind)) touch(s.src_buf, s.src_chunk, s.count, false);
+      if (writes_dst(s.kind)) touch(s.dst_buf, s.dst_chunk, s.count, true);
+    }
+  }
+  for (size_t i = 0; i < buffers_.size(); i++) {
+    shared_[i].resize(by[i].size());
+    for (size_t c = 0; c < by[i].size(); c++) shared_[i][c] = by[i][c] == -2 && written[i][c];
+  }
+}
+
+// shares says whether step i of a thread block touches such a chunk.
+bool Prog::shares(const ThreadBlock &tb, int32_t i) const {
+  const mscclsh_step &s = steps_[size_t(tb.first_step + i)];
+  auto any = [&](int32_t buf, int32_t chunk) {
+    const size_t at = size_t(3 * tb.rank + buf), own = size_t(3 * tb.rank + base_buf_[at]);
+    for (int32_t c = base_chunk_[at] + chunk; c < base_chunk_[at] + chunk + s.count; c++)
+      if (shared_[own][size_t(c)]) return true;
+    return false;
+  };
+  return (reads_src(s.kind) && any(s.src_buf, s.src_chunk)) ||
+         (writes_dst(s.kind) && any(s.dst_buf, s.dst_chunk));
+}
+
 // is_exchange says whether step i of a thread block is a send that arrives together with
 // the receive after it.
 bool Prog::is_exchange(const ThreadBlock &tb, int32_t i) const {
@@ -87,8 +131,9 @@ void Prog::set_ways(const ThreadBlock &tb, Step *steps) const {
   }
 }
 
-// early says whether a step of a Direct program arrives without waiting for anybody:
-// before it in its thread block are at most sends of the same source, which are joined.
+// early says whether a step of a Direct program arrives without waiting for anybody: it
+// depends on nothing and is the first of its thread block, or the receive of an exchange
+// that is.
 bool Prog::early(int32_t global) const {
   const ThreadBlock &tb =
       *(std::upper_bound(tbs_.begin(), tbs_.end(), global,
@@ -109,15 +154,18 @@ bool Prog::joins(const ThreadBlock &tb, const Step *steps, const End *ends, int3
                  int32_t k) const {
   const Step &first = steps[i], &last = steps[k - 1], &s = steps[k];
   if (s.count != first.count || s.deps > 0 || last.post) return false;
-  if ((s.flags | last.flags) & (kExchange | kArrived)) return false;
+  if ((s.flags | last.flags) & (kExchange | kArrived | kStrict)) return false;
   // The place where the result stands.
   const unsigned char *result = first.kind == kSend ? first.x : first.dst;
   if (result == nullptr) return false;
   const bool adds = (s.kind == kRrc || s.kind == kRrcs || (s.kind == kReduce && s.x != result)) &&
                     s.y == result && s.dst == result;
   const bool passes_on = s.kind == kSend && s.x == result;
-  // What is added from memory is aligned as the result is.
-  if (s.kind == kReduce && (uintptr_t(s.x) ^ uintptr_t(result)) % 16 != 0) return false;
+  // What is added from memory is aligned as the result is, and no part of it.
+  const int64_t bytes = s.count * chunk_bytes_;
+  if (s.kind == kReduce && ((uintptr_t(s.x) ^ uintptr_t(result)) % 16 != 0 ||
+                            (s.x < result + bytes && result < s.x + bytes)))
+    return false;
   if (!adds && !passes_on) return false;
   for (int32_t j = i; j < k; j++) {
     if (adds && (sends(steps[j].kind) || (receives(s.kind) && steps[j].in == s.in))) return false;
@@ -133,13 +181,29 @@ bool Prog::joins(const ThreadBlock &tb, const Step *steps, const End *ends, int3
 bool Prog::joins_direct(const ThreadBlock &tb, const Step &first, const Step &s, int32_t i,
                         int32_t k) const {
   const int32_t me = tb.first_step + k, leader = tb.first_step + i;
+  // What is read and written at peers in one pass must be the same or apart.
+  const unsigned char *at[] = {s.in_way == kPull ? s.x : nullptr,
+                               s.out_way == kPush ? s.far : nullptr};
+  const int64_t bytes = s.count * chunk_bytes_;
+  for (const Step *o = &first; o < &s; o++) {
+    const unsigned char *others[] = {o->in_way == kPull ? o->x : nullptr,
+                                     o->out_way == kPush ? o->far : nullptr};
+    for (const unsigned char *p : at)
+      for (const unsigned char *q : others)
+        if (p && q && p != q && p < q + bytes && q < p + bytes) return false;
+  }
   if (first.kind == kSend && first.out_way == kPull)
     return s.kind == kSend && s.out_way == kPull;  // nobody waits before this
   if (first.kind == kSend)
     return s.kind == kSend && s.out_way == kPush && early(partner_out_[size_t(me)]) &&
            early(partner_out_[size_t(leader)]);
-  if (first.kind != kRrc || !early(partner_in_[size_t(leader)])) return false;
-  if (s.kind == kRrc) return early(partner_in_[size_t(me)]);
+  // What an rcs or rrcs holds is there only after its own message.
+  auto ready = [&](int32_t step) {
+    const int32_t from = partner_in_[size_t(step)];
+    return steps_[size_t(from)].kind == kSend && early(from);
+  };
+  if (first.kind != kRrc || !ready(leader)) return false;
+  if (s.kind == kRrc) return ready(me);
   return s.kind == kSend && s.out_way == kPush && early(partner_out_[size_t(me)]);
 }
 

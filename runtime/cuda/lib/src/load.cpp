@@ -102,11 +102,19 @@ void Prog::check_shape(const mscclsh_program &p) const {
     invalid(format("%d slots of %lld bytes", p.slots, static_cast<long long>(p.slot_bytes)));
   if (uint64_t(wire_.depth()) * 4 > comm->flag_modulus)
     invalid(format("%d slots need a flag modulus of at least %lld", p.slots, 4LL * wire_.depth()));
-  if (p.n_deps < 0 || p.n_divides < 0 || !p.tbs || !p.steps_per_tb || !p.chunks || !p.base_buf ||
-      !p.base_chunk)
+  // Only an empty table may be null: of a program without thread blocks, say.
+  if (p.n_deps < 0 || p.n_divides < 0 || !p.tbs || !p.chunks || !p.base_buf || !p.base_chunk ||
+      (p.n_deps && !p.deps) || (p.n_divides && !p.divides))
     invalid("a program lacks a table");
+  int64_t blocks = 0, steps = 0;
   for (int32_t r = 0; r < comm->ranks(); r++) {
     if (p.tbs[r] < 0) invalid(format("rank %d has %d thread blocks", r, p.tbs[r]));
+    blocks += p.tbs[r];
+  }
+  if (blocks && !p.steps_per_tb) invalid("a program lacks a table");
+  for (int64_t i = 0; i < blocks; i++) steps += p.steps_per_tb[i] > 0;
+  if (steps && !p.steps) invalid("a program lacks a table");
+  for (int32_t r = 0; r < comm->ranks(); r++) {
     for (int32_t b = 0; b < 3; b++) {
       const int32_t i = 3 * r + b, owner = p.base_buf[i];
       if (p.chunks[i] < 0 || owner < 0 || owner > 2 || p.base_buf[3 * r + owner] != owner ||

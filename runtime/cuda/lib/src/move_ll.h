@@ -113,6 +113,14 @@ struct Packets : Words<T, kOp> {
     }
   }
 
+  // arrive waits for the whole of a message.
+  MSCCLSH_DEV bool arrive(const Slot &in, int64_t bytes, Spin &spin) const {
+    uint64_t v;
+    for (uint32_t k = t.id; k < uint32_t((bytes + 7) / 8); k += t.size)
+      if (!arrives(in, k, &v, spin)) return false;
+    return true;
+  }
+
   // packet moves packet k, of which some elements may not be the message's.
   template <class Joined>
   MSCCLSH_DEV bool packet(const Message &m, const Joined &joined, uint32_t k, Spin &spin) const {

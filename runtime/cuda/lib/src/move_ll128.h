@@ -130,6 +130,17 @@ struct Lines : Words<T, kOp> {
     for (int j = 0; j < kUnitVectors; j++) to->v[j] = W::combine16(x.v[j], y.v[j]);
   }
 
+  // arrive waits for the whole of a message.
+  MSCCLSH_DEV bool arrive(const Slot &in, int64_t bytes, Spin &spin) const {
+    Unit v;
+    for (uint32_t u = t.id / kWarp; kUnitBytes * int64_t(u) < bytes; u += t.size / kWarp) {
+      const int64_t left = bytes - kUnitBytes * int64_t(u);
+      const int n = left < kUnitBytes ? int((left + 15) / 16) : kWhole;
+      if (!lines(in, u, t.id % kWarp, n, &v, spin)) return false;
+    }
+    return true;
+  }
+
   // unit moves unit u, of which some elements may not be the message's.
   template <class Joined>
   MSCCLSH_DEV bool unit(const Message &m, const Joined &joined, uint32_t u, Spin &spin) const {

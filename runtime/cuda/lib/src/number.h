@@ -185,9 +185,24 @@ MSCCLSH_DEV N apply(N a, N b) {
   return b > a || a != a ? b : a;
 }
 
+// combine_apart is combine for FP8, whose arithmetic is long: inlined wherever words are
+// combined it would take the compiler most of an hour.
+template <class T, Op kOp>
+MSCCLSH_COLD uint64_t combine_apart(uint64_t a, uint64_t b) {
+  uint64_t v = 0;
+  MSCCLSH_ROLLED
+  for (int i = 0; i < 64; i += 8) {
+    const double x = T::widen(uint8_t(a >> i)), y = T::widen(uint8_t(b >> i));
+    v |= uint64_t(T::round(apply<double, kOp>(x, y))) << i;
+  }
+  return v;
+}
+
 // combine reduces two words of 8 bytes, element by element.
 template <class T, Op kOp>
 MSCCLSH_DEV uint64_t combine(uint64_t a, uint64_t b) {
+  if constexpr (sizeof(typename T::Bits) == 1 && std::is_same<typename T::Num, double>::value)
+    return combine_apart<T, kOp>(a, b);
   using Bits = typename T::Bits;
   using Num = typename T::Num;
   constexpr int kElems = 8 / sizeof(Bits);

@@ -143,6 +143,7 @@ unsigned char *Prog::place(int32_t rank, int32_t buf, int32_t chunk) const {
 
 void Prog::build_tables(const mscclsh_size &size) {
   if (wire_.protocol == kDirect) match_messages();
+  if (wire_.protocol == kLL || wire_.protocol == kLL128) find_shared();
   longest_ = 0;
   bool quick = kernel_quick_ != nullptr && tiles_ == 1 && !size.trace;
   for (int32_t i = 0; i < comm->devices(); i++)
@@ -165,7 +166,7 @@ bool Prog::is_quick(const ThreadBlock &tb, int32_t regime, const Step *steps, co
   uintptr_t bits = uintptr_t(chunk_bytes_);
   for (int32_t i = 0; i < tb.steps; i++) {
     const Step &s = steps[i];
-    if (s.deps > 0 || s.post || s.count > regime) return false;
+    if (s.deps > 0 || s.post || s.count > regime || (s.flags & kStrict)) return false;
     bits |= uintptr_t(s.x) | uintptr_t(s.y) | uintptr_t(s.dst);
     longest_ = std::max(longest_, s.count * chunk_bytes_);
   }
@@ -289,6 +290,9 @@ void Prog::fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &g
   const int32_t each = wire_.protocol == kDirect ? INT32_MAX : regime;
   count_messages(tb, each, steps, ends);
   if (wire_.protocol == kDirect) set_ways(tb, steps);
+  if (wire_.protocol == kLL || wire_.protocol == kLL128)
+    for (int32_t i = 0; i < tb.steps; i++)
+      if (shares(tb, i)) steps[i].flags |= kStrict;
   join_steps(tb, each, a.window, ends, steps);
   set_meetings(tb, steps);
 }

@@ -118,6 +118,8 @@ class Prog {
                     int32_t k) const;
   void join_steps(const ThreadBlock &tb, int32_t regime, int32_t window, const End *ends,
                   Step *steps) const;
+  void find_shared();
+  bool shares(const ThreadBlock &tb, int32_t i) const;
   void set_meetings(const ThreadBlock &tb, Step *steps) const;
   void add_divides(int32_t elem);
   void fit(mscclsh_prepared *out);
@@ -142,8 +144,11 @@ class Prog {
   // Direct: of each step, the one that sends what it receives, and that receives what it
   // sends, or -1.
   std::vector<int32_t> partner_in_, partner_out_;
-  std::vector<int32_t> block_of_;  // of each thread block: in its device's grid
-  std::vector<Buffer> buffers_;    // [ranks*3]; those not their own, or elsewhere, stay empty
+  // LL and LL128: of each rank's buffer, the chunks that several thread blocks touch and one
+  // of them writes.
+  std::vector<std::vector<bool>> shared_;  // [ranks*3]
+  std::vector<int32_t> block_of_;          // of each thread block: in its device's grid
+  std::vector<Buffer> buffers_;  // [ranks*3]; those not their own, or elsewhere, stay empty
   Views views_;
   std::vector<Grid> grids_;  // one a device
 

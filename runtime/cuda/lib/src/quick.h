@@ -36,7 +36,6 @@ class Quick {
   }
 
   MSCCLSH_DEV void run() {
-    let_next_start();
     for (bool dry = t_.id / kWarp == 1;; dry = false) {
       const Step *st = steps_;
       End *ends = ends_;
@@ -91,6 +90,7 @@ class Quick {
     if (t_.id == 0) s_.claimed = 0;
     t_.sync_warp();
     wait_for_earlier();
+    let_next_start();  // after the wait, so that no more than one launch is ahead
     for (int i = t_.id; i < b_.n_ends; i += kWarp) {
       End &e = ends_[i];
       const uint64_t seq = load8(e.seq);
@@ -118,7 +118,7 @@ class Quick {
       const End &e = ends[st.out];
       const uint64_t n = e.first + st.out_before;
       msg.out = slot_of<kProto>(a_, e, n);
-      if (MSCCLSH_UNLIKELY(n >= e.limit)) ok_ &= wait_slot(waiter(), st.out, n);
+      if (MSCCLSH_UNLIKELY(n >= e.limit)) await_slot(st.out, n);
     }
     const Joined<kProto> joined{a_, ends, &st + 1, st.join_in, st.join_out, st.join - st.join_out,
                                 0,  0};
@@ -126,7 +126,7 @@ class Quick {
     for (int j = 0; j < joined.n_out; j++) {
       const Step &s = (&st)[1 + st.join_out + j];
       const uint64_t n = ends[s.out].first + s.out_before;
-      if (MSCCLSH_UNLIKELY(n >= ends[s.out].limit)) ok_ &= wait_slot(waiter(), s.out, n);
+      if (MSCCLSH_UNLIKELY(n >= ends[s.out].limit)) await_slot(s.out, n);
     }
     if (MSCCLSH_UNLIKELY(!ok_)) return;
     Spin spin;
@@ -135,6 +135,12 @@ class Quick {
     const Step *s = &st;
     while (!(s->flags & kIn)) s++;
     no_message(waiter(), spin.cause, s->in, waiter().in_number(*s, 0) + 1);
+  }
+
+  // await_slot waits for a slot. With LL128 a warp goes on, or gives up, together.
+  MSCCLSH_DEV void await_slot(int32_t end, uint64_t n) {
+    ok_ &= wait_slot(waiter(), end, n);
+    if (kProto == kLL128) ok_ = !t_.any(!ok_);
   }
 
   MSCCLSH_DEV Waiter waiter() const { return {t_, &a_, &s_, ends_, 0, 0}; }

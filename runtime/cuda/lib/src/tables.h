@@ -20,7 +20,11 @@ enum : uint8_t {
   kArrived = 4,
   // kIn and kOut: it receives, it sends.
   kIn = 8,
-  kOut = 16
+  kOut = 16,
+  // kStrict: another thread block of the rank touches the same memory, and messages alone
+  // may be what orders the two (LL, LL128): the step begins when its message is there as a
+  // whole, and what it and those before it did is there for all before anything is sent.
+  kStrict = 32
 };
 
 // How a message gets across without a slot (Direct).

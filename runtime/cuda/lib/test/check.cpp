@@ -376,6 +376,62 @@ void test_refusals() {
   OK(mscclsh_unload(prog, err, sizeof err));
 }
 
+// Tables of nothing may be null, others not: programs without thread blocks, and with some
+// that have no steps, run and leave everything as it was.
+void test_nothing() {
+  Comm comm(2, 2, 0, 0);
+  const int32_t none[2] = {0, 0}, one[2] = {1, 1};
+  Program p(2);
+  p.chunks.assign(6, 1);
+  p.base_buf = {0, 1, 2, 0, 1, 2};
+  p.base_chunk.assign(6, 0);
+  mscclsh_program flat = p.flatten(0, 2, 256);
+  mscclsh_prog *prog = nullptr;
+  for (int with = 0; with < 2; with++) {
+    flat.tbs = with ? one : none;
+    flat.steps_per_tb = with ? none : nullptr;
+    flat.steps = nullptr;
+    flat.deps = nullptr;
+    flat.divides = nullptr;
+    OK(mscclsh_load(comm.comm, &flat, &prog, err, sizeof err));
+    for (int32_t trace = 0; trace < 2; trace++) {
+      mscclsh_size size = {};
+      size.chunk_bytes = 8;
+      size.regime = 1;
+      size.threads = 2;
+      size.trace = trace;
+      OK(mscclsh_prepare(prog, &size, nullptr, err, sizeof err));
+      OK(mscclsh_fill(prog, 1, 1, 7, err, sizeof err));
+      double ns = 0;
+      OK(mscclsh_run(prog, 2, &ns, err, sizeof err));
+      OK(mscclsh_capture(prog, 2, err, sizeof err));
+      OK(mscclsh_replay(prog, 2, &ns, err, sizeof err));
+      int64_t have = -1;
+      OK(mscclsh_events(prog, nullptr, 0, &have, err, sizeof err));
+      EXPECT(have == 0, "%lld events", static_cast<long long>(have));
+      unsigned char out[8] = {};
+      OK(mscclsh_download(prog, 1, 1, 0, out, 8, err, sizeof err));
+      for (unsigned char b : out) EXPECT(b == 7, "got %d", b);
+      OK(mscclsh_check_guards(prog, err, sizeof err));
+    }
+    OK(mscclsh_unload(prog, err, sizeof err));
+  }
+  auto lacks = [&](const char *what) {
+    EXPECT(mscclsh_load(comm.comm, &flat, &prog, err, sizeof err) == MSCCLSH_EINVAL, "%s", what);
+    EXPECT(std::strstr(err, "lacks a table") != nullptr, "%s: got %s", what, err);
+  };
+  flat.steps_per_tb = nullptr;
+  lacks("thread blocks without numbers of steps");
+  flat.steps_per_tb = one;
+  lacks("no steps");
+  flat.tbs = none;
+  flat.n_deps = 1;
+  lacks("no dependencies");
+  flat.n_deps = 0;
+  flat.n_divides = 1;
+  lacks("no divisions");
+}
+
 // Each step of each tile is recorded, in order.
 void test_trace() {
   Comm comm(2, 1, 0, 0);
@@ -461,7 +517,8 @@ int main(int argc, char **argv) {
                {"long", test_long},         {"alternating", test_alternating},
                {"wrap", test_wrap},         {"graph", test_graph},
                {"watchdog", test_watchdog}, {"refusals", test_refusals},
-               {"trace", test_trace},       {"attach", test_attach}};
+               {"trace", test_trace},       {"attach", test_attach},
+               {"nothing", test_nothing}};
   for (auto &t : tests) {
     if (argc > 1 && std::strcmp(argv[1], t.name)) continue;
     const int before = failures;
