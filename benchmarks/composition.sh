@@ -23,12 +23,14 @@ instances=${INSTANCES:-16}
 only=${ONLY:-.}
 bin=${MSCCLSH:-bin/mscclsh}
 count=$(echo "$devices" | tr ',' '\n' | grep -c .)
+[ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
+# Before anything is written: can programs run here at all?
+"$bin" --backend cuda --devices "$devices" --size 1KiB --quiet @algorithms/allreduce_one_step.star --ranks "$count" >/dev/null || exit 3
 mkdir -p "$out"
 text=$out/composition.txt
 : >"$text"
 bad=0
 
-[ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
 
 # columns FILE: a CSV file for a person.
 columns() {

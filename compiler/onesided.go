@@ -58,6 +58,9 @@ func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (out *ir.Pr
 	if err := p.Validate(); err != nil {
 		return nil, nil, err
 	}
+	if p.Direct() {
+		return nil, nil, noDirect(p.Name, ir.TargetPlain)
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			out, notes = nil, nil
@@ -65,6 +68,9 @@ func OneSided(ctx context.Context, p *ir.Program, o OneSidedOptions) (out *ir.Pr
 		}
 	}()
 	p = sized(padded(p))
+	if err := p.Validate(); err != nil { // padding may have made it too large
+		return nil, nil, err
+	}
 	if o.KeepBlocks {
 		return exportPlan(ctx, p, 1)
 	}

@@ -219,6 +219,28 @@ func TestNotAPlan(t *testing.T) {
 			p.GPUs[0].TBs[0].Steps[0].Src.Index = 1
 			return p
 		}},
+		// 1<<27 chunks are allowed in all. One rank has an input here, the other an output; in
+		// a plan each has both.
+		{"scratch of a rank", "program: 2147483649 chunks in all buffers, want at most 134217728", func() *ir.Program {
+			p := two()
+			p.GPUs[1].Scratch = 1<<31 - 1
+			return p
+		}},
+		{"scratch of all", "program: 134217729 chunks in all buffers, want at most 134217728", func() *ir.Program {
+			p := two()
+			p.GPUs[0].Scratch, p.GPUs[1].Scratch = 1<<26, 1<<26-1
+			return p
+		}},
+		{"scratch of all, padded", "134217730 chunks in all buffers, want at most 134217728", func() *ir.Program {
+			p := two()
+			p.GPUs[0].Scratch, p.GPUs[1].Scratch = 1<<26, 1<<26-2
+			return p
+		}},
+		{"direct", `program "sendrecv": protocol Direct is for target native: messages of target plain go through slots`, func() *ir.Program {
+			p := two()
+			p.Protocol, p.Transport = ir.Direct, ir.Transport{}
+			return p
+		}},
 		{"cycle", "rank 0 thread block 0 can't get past step 0 (s)", func() *ir.Program {
 			p := two()
 			p.Deps = []ir.Dep{{TB: 0, Step: 0}}

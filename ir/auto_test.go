@@ -19,7 +19,12 @@ func TestProtocolAuto(t *testing.T) {
 		t.Errorf("got %v, %q", err, text.String())
 	}
 	program := "program \"p\"" + header + "transport slots 2 bytes 8\nwindow min 0 max 0\ngpu 0 input=1 output=1 scratch=0\ngpu 1 input=1 output=1 scratch=0\n"
-	if _, err := ir.ParseProgram(strings.NewReader(program), "p.txt"); err == nil || !strings.Contains(err.Error(), "protocol 4") {
+	if _, err := ir.ParseProgram(strings.NewReader(program), "p.txt"); err == nil || err.Error() != "p.txt:4:10: a program can't be of protocol auto: want Simple, LL, LL128 or Direct" {
+		t.Errorf("a scheduled program of protocol auto: got %v, want an error", err)
+	}
+	p := handProgram()
+	p.Protocol = ir.AutoProtocol
+	if err := p.Validate(); err == nil || err.Error() != "spec: a program can't be of protocol auto: want Simple, LL, LL128 or Direct" {
 		t.Errorf("a scheduled program of protocol auto: got %v, want an error", err)
 	}
 	if _, err := ir.ParseProgram(strings.NewReader(strings.Replace(program, "protocol auto", "protocol LL", 1)), "p.txt"); err != nil {

@@ -30,7 +30,9 @@ type textReader struct {
 	files   map[string]string   // one string for each file name of positions
 	pos     map[diag.Pos]PosID
 	list    []diag.Pos
-	lengths int // numbers that runs have expanded to so far
+	lengths int   // numbers that runs have expanded to so far
+	listed  int64 // chunks of the buffers in the header so far
+	chunks  int64 // chunks of the GPUs so far
 }
 
 func newTextReader(r io.Reader, file string) *textReader {
@@ -213,6 +215,15 @@ func (t *textReader) int32(low int32) int32 { return int32(t.int64(int64(low), m
 // any32 reads any int32.
 func (t *textReader) any32() int32 { return t.int32(math.MinInt32) }
 
+// hold adds so many chunks, declared at byte from of the line, to a total that is
+// bounded.
+func (t *textReader) hold(total *int64, from int, chunks int64) {
+	if *total += chunks; t.err == nil && *total > MaxLocations {
+		t.at = from
+		t.failf("%d chunks in all buffers up to here, want at most %d", *total, MaxLocations)
+	}
+}
+
 // number reads token and a number of at least low.
 func (t *textReader) number(token string, low int32) int32 {
 	t.expect(token)
@@ -257,7 +268,7 @@ func (t *textReader) runs(low int32, atLeast, atMost int) []int32 {
 			times = t.int32(1)
 		}
 		t.lengths += int(times)
-		if t.err == nil && (len(list)+int(times) > atMost || t.lengths > maxLocations/8) {
+		if t.err == nil && (len(list)+int(times) > atMost || t.lengths > MaxLocations/8) {
 			t.failf("the list has more than %d numbers", atMost)
 		}
 		if t.err != nil {

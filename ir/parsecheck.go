@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -10,12 +11,14 @@ import (
 // What a text may declare. The numbers are far above what any program needs and
 // bound the memory that a small file can make a reader use.
 const (
-	maxRanks     = 1 << 16 // ranks of a collective
-	maxMatrix    = 1 << 12 // ranks of a topology with links, or of an alltoallv
-	maxBuffer    = 1 << 30 // chunks of one buffer of one rank
-	maxLocations = 1 << 27 // chunks of all buffers of all ranks
-	maxCustom    = 1 << 21 // chunks of a user's collective, all ranks
+	maxRanks  = 1 << 16 // ranks of a collective
+	maxMatrix = 1 << 12 // ranks of a topology with links, or of an alltoallv
+	maxBuffer = 1 << 30 // chunks of one buffer of one rank
+	maxCustom = 1 << 21 // chunks of a user's collective, all ranks
 )
+
+// MaxLocations bounds the chunks of all buffers of all ranks.
+const MaxLocations = 1 << 27
 
 // Validate reports whether d is well formed: its spec complete, every location
 // inside its buffer. Whether d computes what it should is the checker's business.
@@ -142,8 +145,10 @@ func (p *Program) Validate() error {
 	if p.Transport.Slots < 0 || p.Transport.SlotBytes < 0 || p.MinBytes < 0 || p.MaxBytes < 0 {
 		return malformed("program: slots, slot bytes and the size window must not be negative")
 	}
+	total := int64(0)
 	for g := range p.GPUs {
 		gpu := &p.GPUs[g]
+		total += gpu.chunks()
 		if gpu.Input < 0 || gpu.Output < 0 || gpu.Scratch < 0 {
 			return malformed("program: gpu %d has a buffer of negative length", g)
 		}
@@ -157,6 +162,9 @@ func (p *Program) Validate() error {
 				}
 			}
 		}
+	}
+	if total > MaxLocations {
+		return malformed("program: %d chunks in all buffers, want at most %d", total, MaxLocations)
 	}
 	if p.OneSided != nil {
 		return p.validateOneSided()
@@ -187,7 +195,10 @@ func (s *Spec) validate(needBuffers bool) error {
 	if err := s.Coll.Validate(); err != nil {
 		return err
 	}
-	if s.Protocol > AutoProtocol || s.Protocol == AutoProtocol && !needBuffers || s.Policy > Manual || s.Instances < 1 {
+	if s.Protocol == AutoProtocol && !needBuffers {
+		return malformed("spec: %w", errAuto)
+	}
+	if s.Protocol > AutoProtocol || s.Policy > Manual || s.Instances < 1 {
 		return malformed("spec: protocol %d, policy %d or instances %d is out of range", s.Protocol, s.Policy, s.Instances)
 	}
 	if t := s.Topo; t != nil && t.Bandwidth != nil {
@@ -206,6 +217,9 @@ func (s *Spec) validate(needBuffers bool) error {
 	}
 	return s.validateBuffers()
 }
+
+// errAuto is about a scheduled program: choosing its protocol was the compiler's work.
+var errAuto = errors.New("a program can't be of protocol auto: want Simple, LL, LL128 or Direct")
 
 func (s *Spec) validateBuffers() error {
 	if len(s.Buffers) < int(FirstScratch) {
@@ -231,8 +245,8 @@ func (s *Spec) validateBuffers() error {
 			total += int64(c)
 		}
 	}
-	if total > maxLocations {
-		return malformed("spec: %d chunks in all buffers, want at most %d", total, maxLocations)
+	if total > MaxLocations {
+		return malformed("spec: %d chunks in all buffers, want at most %d", total, MaxLocations)
 	}
 	return nil
 }
@@ -277,7 +291,7 @@ func (c *Collective) validateCounts() error {
 		}
 		total += int64(k)
 	}
-	if total > maxLocations || total*int64(c.Split) > maxBuffer {
+	if total > MaxLocations || total*int64(c.Split) > maxBuffer {
 		return malformed("%s: %d chunks in all are too many", c, total)
 	}
 	return nil

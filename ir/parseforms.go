@@ -159,9 +159,15 @@ func (t *textReader) programLine(p *Program, key string) bool {
 func (t *textReader) gpu(p *Program) {
 	t.id(len(p.GPUs))
 	var g GPU
-	g.Input = t.number("input=", 0)
-	g.Output = t.number("output=", 0)
-	g.Scratch = t.number("scratch=", 0)
+	for _, b := range [...]struct {
+		word   string
+		chunks *int32
+	}{{"input=", &g.Input}, {"output=", &g.Output}, {"scratch=", &g.Scratch}} {
+		t.expect(b.word)
+		from := t.at
+		*b.chunks = t.int32(0)
+		t.hold(&t.chunks, from, int64(*b.chunks))
+	}
 	t.end()
 	p.GPUs = append(p.GPUs, g)
 	if p.OneSided != nil {

@@ -32,7 +32,7 @@ func (t *textReader) spec(word string, extra func(key string) bool) *Spec {
 			return nil
 		}
 		seen[key] = true
-		if !t.specLine(s, key) && !extra(key) {
+		if !t.specLine(s, key, word == programWord) && !extra(key) {
 			t.again = true
 			break
 		}
@@ -49,8 +49,9 @@ func (t *textReader) spec(word string, extra func(key string) bool) *Spec {
 	return s
 }
 
-// specLine reads one line of the header; false if key is none of its words.
-func (t *textReader) specLine(s *Spec, key string) bool {
+// specLine reads one line of the header, of a scheduled program or another form;
+// false if key is none of its words.
+func (t *textReader) specLine(s *Spec, key string, scheduled bool) bool {
 	switch key {
 	case "topology":
 		s.Topo = t.topology()
@@ -61,6 +62,9 @@ func (t *textReader) specLine(s *Spec, key string) bool {
 		p, err := ParseProtocol(word)
 		if word == AutoProtocol.String() {
 			p, err = AutoProtocol, nil
+			if scheduled {
+				err = errAuto
+			}
 		}
 		if err != nil {
 			t.at = from
@@ -103,8 +107,15 @@ func (t *textReader) buffer(s *Spec) {
 	if t.err != nil {
 		return
 	}
-	n := int(s.Coll.Ranks)
-	s.Buffers = append(s.Buffers, Buffer{Name: name, Chunks: t.runs(0, n, n)})
+	t.spaces()
+	from = t.at
+	n, total := int(s.Coll.Ranks), int64(0)
+	chunks := t.runs(0, n, n)
+	for _, c := range chunks {
+		total += int64(c)
+	}
+	t.hold(&t.listed, from, total)
+	s.Buffers = append(s.Buffers, Buffer{Name: name, Chunks: chunks})
 }
 
 // collective reads the line of that name and those that belong to it.

@@ -42,6 +42,9 @@ type GPU struct {
 	TBs                    []ThreadBlock
 }
 
+// chunks counts those of all buffers.
+func (g *GPU) chunks() int64 { return int64(g.Input) + int64(g.Output) + int64(g.Scratch) }
+
 // Program is a scheduled program, compiled or imported: what runtimes run,
 // files hold and the checker judges.
 //

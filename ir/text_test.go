@@ -198,9 +198,10 @@ func TestParseErrors(t *testing.T) {
 	prog := func(s string) error { _, err := ir.ParseProgram(strings.NewReader(s), "f"); return err }
 	ihead := strings.Replace(head, "chunkdag", "instrdag", 1)
 	phead := strings.Replace(head, "chunkdag", "program", 1)
+	ophead := phead + "one-sided threads 1024 align 16\n"
 	for _, c := range []struct {
 		err  error
-		want string
+		want string // "" for none
 	}{
 		{chunk(""), `f: the file is empty, want "chunkdag"`},
 		{chunk("program \"x\"\n"), `f:1:1: got "program", want "chunkdag"`},
@@ -234,8 +235,26 @@ func TestParseErrors(t *testing.T) {
 		{prog(phead + "gpu 0 input=2 output=2 scratch=0\n"), `f: program: got 1 GPUs, want 2, one a rank`},
 		{prog(phead + "tb 0 send=1 recv=1 ch=0\n"), `f:8:3: a thread block before the first gpu`},
 		{prog(phead + "0 nop\n"), `f:8:1: got "0", want a gpu and a tb before the first step`},
+		// In all 1<<27 chunks may be declared: by 2 ranks 67108864 each, here 8 of them in inputs and outputs.
+		{prog(phead + "gpu 0 input=2 output=2 scratch=2147483647\n"), `f:8:32: 2147483651 chunks in all buffers up to here, want at most 134217728`},
+		{prog(phead + "gpu 0 input=2 output=2 scratch=67108860\ngpu 1 input=2 output=2 scratch=67108861\n"),
+			`f:9:32: 134217729 chunks in all buffers up to here, want at most 134217728`},
+		{prog(phead + "gpu 0 input=134217729 output=2 scratch=0\n"), `f:8:13: 134217729 chunks in all buffers up to here, want at most 134217728`},
+		{prog(phead + "gpu 0 input=2 output=134217727 scratch=0\n"), `f:8:22: 134217729 chunks in all buffers up to here, want at most 134217728`},
+		{prog(ophead + "gpu 0 input=2 output=2 scratch=2147483647\n"), `f:9:32: 2147483651 chunks in all buffers up to here, want at most 134217728`},
+		{prog(phead + "buffer \"scratch\"  2147483647 0\n"), `f:8:19: 2147483655 chunks in all buffers up to here, want at most 134217728`},
+		{chunk(head + "buffer \"a\" 67108860 67108861\n"), `f:8:12: 134217729 chunks in all buffers up to here, want at most 134217728`},
+		{instr(ihead + "buffer \"a\" 1 2\nbuffer \"b\" 0 134217718\n"), `f:9:12: 134217729 chunks in all buffers up to here, want at most 134217728`},
+		{prog(phead + "gpu 0 input=2 output=2 scratch=67108860\ngpu 1 input=2 output=2 scratch=67108860\n"), ""},
+		{chunk(head + "buffer \"a\" 67108860 67108860\n"), ""},
 		{prog(phead + "gpu 0 input=2 output=2 scratch=0\ntb 0 send=1 recv=1 ch=0\n0 s tmp[0] x1 to 1\n"), `f:10:8: unknown buffer "tmp"`},
 	} {
+		if c.want == "" {
+			if c.err != nil {
+				t.Errorf("got  %v, want no error", c.err)
+			}
+			continue
+		}
 		if c.err == nil || c.err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", c.err, c.want)
 		}
@@ -269,10 +288,12 @@ func TestWriteTextRefusesMalformed(t *testing.T) {
 	chunk, instr, prog := ringDAG(2), handInstrs(), handProgram()
 	chunk.Ops[0].Count = 9
 	instr.Instrs[0].SendTo = 3
+	large := handProgram()
+	large.GPUs[0].Scratch, large.GPUs[1].Scratch = 1<<26, 1<<26
 	prog.GPUs[0].TBs[0].Steps[0].Src.Buf = 7
 	bare := ringDAG(2)
 	bare.Coll = nil
-	for _, f := range []texter{chunk, instr, prog, bare} {
+	for _, f := range []texter{chunk, instr, prog, bare, large} {
 		var b bytes.Buffer
 		if err := f.WriteText(&b); err == nil || b.Len() > 0 {
 			t.Errorf("%T: got error %v after %d bytes", f, err, b.Len())

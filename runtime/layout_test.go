@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,15 @@ func TestBandwidth(t *testing.T) {
 	}
 	if a, b := Bandwidth(ir.NewCollective(ir.AllReduce, 2, 1, true), 5, 0); a != 0 || b != 0 {
 		t.Error("no time must give no rate")
+	}
+}
+
+func TestExactBytes(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1028: "1028 B", 1536: "1536 B",
+		64 << 20: "64 MiB", 1<<20 + 1024: "1025 KiB", 1 << 62: "4 EiB", math.MaxInt64: "9223372036854775807 B"} {
+		if got := ExactBytes(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
 	}
 }
 

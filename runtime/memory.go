@@ -83,3 +83,14 @@ func FormatBytes(n int64) string {
 	}
 	return strconv.FormatFloat(v, 'f', 1, 64) + " " + units[u]
 }
+
+// ExactBytes renders a size that must not be rounded, in the largest unit that divides it.
+func ExactBytes(n int64) string {
+	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	u := 0
+	for n != 0 && n%1024 == 0 && u < len(units)-1 {
+		n /= 1024
+		u++
+	}
+	return strconv.FormatInt(n, 10) + " " + units[u]
+}

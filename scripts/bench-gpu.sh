@@ -25,6 +25,11 @@ mkdir -p "$out"
 
 [ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
 
+# can checks that programs run here at all, before anything is written.
+can() {
+	"$bin" --backend cuda --devices "$devices" --size 1KiB --quiet @algorithms/allreduce_one_step.star --ranks "$count" >/dev/null || exit 3
+}
+
 machine() {
 	"$bin" version
 	nvidia-smi --query-gpu=index,name,driver_version,clocks.sm,clocks.max.sm --format=csv 2>/dev/null || true
@@ -115,12 +120,14 @@ one() {
 }
 
 tables() {
+	can
 	bad=0
 	: >"$out/tables.txt"
 	machine | tee -a "$out/tables.txt"
 	for c in $(printf '%s\n' allreduce allgather reduce_scatter alltoall sendrecv | grep -e "$only"); do
 		csv=$out/$c.csv
-		rm -f "$csv"
+		new=$out/$c.new
+		rm -f "$new"
 		rival="--against nccl"
 		candidates "$c" | while read -r program; do
 			mode=" --inplace=false"
@@ -143,20 +150,21 @@ tables() {
 			fi
 			# A line is the program's name and what bench prints; NCCL's columns are there once.
 			sed -e "s|^bytes,|program,bytes,|; t" -e "s|^|$script $rest,|" "$out/one.csv" >"$out/named.csv"
-			if [ -s "$csv" ]; then sed 1d "$out/named.csv" >>"$csv"; else cp "$out/named.csv" "$csv"; fi
+			if [ -s "$new" ]; then sed 1d "$out/named.csv" >>"$new"; else cp "$out/named.csv" "$new"; fi
 			[ ! -s "$out/one.csv" ] || rival=
 		done
-		[ -s "$csv" ] || continue
+		[ -s "$new" ] || continue
+		mv "$new" "$csv"
 		{ echo; echo "$c, $count ranks on GPUs $devices, fp32, out of place, graph, NVLS off:"; best "$csv"; } | tee -a "$out/tables.txt"
 	done
 	[ ! -e "$out/bad" ] || { bad=1; rm -f "$out/bad"; }
-	rm -f "$out/one.csv" "$out/one.err" "$out/named.csv"
+	rm -f "$out"/*.new "$out/one.csv" "$out/one.err" "$out/named.csv"
 	return $bad
 }
 
 yardsticks() {
 	yard=${YARDSTICKS:-benchmarks/yardsticks/build}
-	[ -x "$yard/allreduce" ] || { echo "$yard/allreduce is not there: make yardsticks" >&2; return 0; }
+	[ -x "$yard/allreduce" ] || { echo "$yard/allreduce is not there: make yardsticks" >&2; return 3; }
 	run 120 "$yard/probe" >"$out/probe.csv"
 	run 280 "$yard/allreduce" >"$out/yardsticks.csv"
 }
@@ -167,7 +175,7 @@ case $part in
 tables | yardsticks | composition) $part ;;
 all)
 	tables
-	yardsticks
+	[ ! -x "${YARDSTICKS:-benchmarks/yardsticks/build}/allreduce" ] || yardsticks
 	composition
 	;;
 *)

@@ -3,6 +3,7 @@
 # installs one), and says how many registers the kernels take and whether any spill.
 #   gpu         the library that runs programs on GPUs, for all architectures: the default
 #   dev         the same for fp32 sums on one architecture
+#   sm90        the same for all kernels on one architecture
 #   archs       kernels for older GPUs (sm_75, sm_80), sums of fp32, fp16 and bf16, no
 #               library: that they compile, and fit the registers
 #   processes_gpu  what dev has with the test of several processes, one file (docs/cuda.md)
@@ -13,11 +14,12 @@ target=${1:-gpu}
 lib="$root/runtime/cuda/lib"
 
 case $target in
+sm90) at=$lib logs="$lib/build/sm90/gpu/kernels_*.log" goal=gpu ;;
 gpu | dev | archs) at=$lib logs="$lib/build/$target/kernels_*.log" goal=$target ;;
 processes_gpu) at=$lib logs="$lib/build/dev/kernels_*.log" goal=processes_gpu ;;
 yardsticks) at=$root/benchmarks/yardsticks logs="$root/benchmarks/yardsticks/build/*.log" goal=all ;;
 *)
-	echo "usage: scripts/cuda.sh [gpu|dev|archs|processes_gpu|yardsticks]" >&2
+	echo "usage: scripts/cuda.sh [gpu|dev|sm90|archs|processes_gpu|yardsticks]" >&2
 	exit 2
 	;;
 esac
@@ -36,12 +38,16 @@ if [ "$target" = gpu ]; then
 		if can "$a"; then archs="$archs $a"; else echo "cuda: CUDA $major can't compile for sm_$a: left out" >&2; fi
 	done
 fi
-if [ "$target" = yardsticks ] && ! can 90; then
-	echo "cuda: the yardsticks are for sm_90, which this compiler can't compile for" >&2
-	exit 3
+if [ "$target" = yardsticks ] || [ "$target" = sm90 ]; then
+	if ! can 90; then
+		echo "cuda: $target is for sm_90, which this compiler can't compile for" >&2
+		exit 3
+	fi
 fi
+build=
+[ "$target" != sm90 ] || build=build/sm90 archs=90
 
-make -s -C "$at" "$goal" NVCC="$nvcc" LINK="$link" ${archs:+ARCHS="$archs"}
+make -s -C "$at" "$goal" NVCC="$nvcc" LINK="$link" ${archs:+ARCHS="$archs"} ${build:+BUILD="$build"}
 
 # Registers and spills of the kernels, as the assembler told them, by architecture.
 # shellcheck disable=SC2086

@@ -47,7 +47,7 @@ func backendFlags() []toolFlag {
 				return err
 			}},
 		{Name: "threads", Arg: "N", Help: "threads of a thread block on a GPU, instead of the library's choice",
-			set: positive("threads", 1024, func(s *Settings, n int64) { s.Threads = int32(n) })},
+			set: positive("threads", cuda.MaxThreads, func(s *Settings, n int64) { s.Threads = int32(n) })},
 		{Name: "verify", Arg: "WHERE", Default: verifyAuto, Values: []string{verifyAuto, verifyDevice, verifyHost},
 			Help: "where to check values on GPUs: device (inputs are made there and every result is compared bit for bit, nothing crosses the bus), host (with the reference of --backend cpu), or auto (device for exact data above 64 MiB)",
 			set:  oneOf("verify", []string{verifyAuto, verifyDevice, verifyHost}, func(s *Settings, v string) { s.Verify = v })},
@@ -69,6 +69,11 @@ func (s *Settings) checkBackend() error {
 			return badCallHint("flag-unused", "add --backend cuda", "--%s is for GPUs; this runs on the CPU", f.name)
 		}
 	}
+	if s.onCUDA() {
+		if err := s.checkOnGPUs(); err != nil {
+			return err
+		}
+	}
 	if s.Verify != verifyDevice {
 		return nil
 	}
@@ -79,6 +84,19 @@ func (s *Settings) checkBackend() error {
 		return badCall("flag-conflict", "--verify device and --input contradict each other: values that are checked there are made there")
 	case s.Output != "":
 		return badCall("flag-conflict", "--verify device and --output contradict each other: values that are checked there stay there")
+	}
+	return nil
+}
+
+// checkOnGPUs refuses flags that mean nothing on GPUs, and values that they can't take.
+func (s *Settings) checkOnGPUs() error {
+	switch {
+	case s.Chaos != nil:
+		return badCallHint("flag-unused", "leave --backend cuda out", "--chaos-seed is for the CPU; this runs on GPUs")
+	case s.Slots > cuda.MaxSlots:
+		return badCall("slots", "--slots %d: want at most %d on GPUs", s.Slots, cuda.MaxSlots)
+	case s.SlotBytes > cuda.MaxSlotBytes:
+		return badCall("slots", "--slot-bytes %s: want at most %s on GPUs", exactSize(s.SlotBytes), exactSize(cuda.MaxSlotBytes))
 	}
 	return nil
 }
@@ -258,6 +276,9 @@ func (s *Session) cudaPart(p *ir.Program, rep *cuda.Report, g *gpus) *RunPart {
 func cudaError(err error) error {
 	for _, m := range diag.Messages(err) {
 		switch m.Code {
+		case "threads":
+			m.Text = "--threads: " + strings.TrimPrefix(m.Text, "run: ")
+			return &codedError{exitCall, err}
 		case "device", "one-sided", "against":
 			return &codedError{exitCall, err}
 		case "machine":

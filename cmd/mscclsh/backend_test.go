@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -35,4 +36,13 @@ func TestCUDA(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "jsonpath": jsonPath},
 	})
+}
+
+// A number of threads that the GPU itself refuses is the flag's fault.
+func TestRefusedThreads(t *testing.T) {
+	err := cudaError(diag.Errorf(diag.Pos{}, "threads", "run: 33 threads a block: want a multiple of 32 up to 512"))
+	want := "--threads: 33 threads a block: want a multiple of 32 up to 512"
+	if exitCode(err) != exitCall || diag.Messages(err)[0].Text != want {
+		t.Errorf("exit code %d: %v, want %d: %s", exitCode(err), err, exitCall, want)
+	}
 }

@@ -119,6 +119,10 @@ func (s *Session) bench(ctx context.Context) error {
 	}
 	b.summarize()
 	s.report.Bench = b
+	if s.Set.Trace != "" && !b.ran() {
+		return badCallHint("size-window", "take a size within, or compile for this one",
+			"--trace: no timeline was written: %s is %s", exactSize(sizes[0]), b.Rows[0].Skipped)
+	}
 	return nil
 }
 

@@ -65,6 +65,11 @@ func (r *BenchRow) best() (ns, ratio float64) {
 	return ns, ratio
 }
 
+// ran reports whether any size was measured.
+func (b *BenchPart) ran() bool {
+	return slices.ContainsFunc(b.Rows, func(r BenchRow) bool { return r.Skipped == "" })
+}
+
 // summarize fills in what is said about all rows.
 func (b *BenchPart) summarize() {
 	b.Verified = true
@@ -121,8 +126,11 @@ func (b *BenchPart) writeHuman(w io.Writer, st style) {
 	}
 	lines = append(lines, b.means()...)
 	verdict := st.good.Render("every output is right")
-	if !b.Verified {
+	switch {
+	case !b.Verified:
 		verdict = st.bad.Render("wrong outputs")
+	case !b.ran():
+		verdict = "nothing was run"
 	}
 	part(w, st, "bench", append(lines, verdict)...)
 }

@@ -61,6 +61,18 @@ func TestBenchText(t *testing.T) {
 	}
 }
 
+// A verdict on outputs takes outputs.
+func TestBenchTextOfNothing(t *testing.T) {
+	b := table()
+	b.Rows = b.Rows[2:]
+	b.summarize()
+	var out strings.Builder
+	b.writeHuman(&out, newStyle(&out))
+	if !strings.HasSuffix(out.String(), "            nothing was run\n") || strings.Contains(out.String(), "every output") {
+		t.Errorf("got\n%s", out.String())
+	}
+}
+
 func TestBenchCSV(t *testing.T) {
 	r := &Report{Bench: table()}
 	var out strings.Builder

@@ -42,7 +42,7 @@ func emitFlags() []toolFlag {
 			set:  oneOf("emit", emitForms(), func(s *Settings, v string) { s.Emit = v })},
 		{Name: "emit-file", Short: "o", Arg: "FILE",
 			Help: "write what is emitted to FILE instead of standard output; without --emit the ending of the name decides (.xml, .json, .txt, .dot)",
-			set:  func(s *Settings, v string) error { s.File = v; return nil }},
+			set:  fileName("emit-file", func(s *Settings, v string) { s.File = v })},
 		{Name: "target", Arg: "NAME", Default: "native, msccl for XML and check", Values: ir.TargetNames(),
 			Help: "the runtime to compile for: msccl, executor (Azure/msccl-executor-nccl), rccl, plain (XML of any size, for this tool only), astra (unfused, for simulators) or native (this tool's own runtimes, without the limits of XML); plain with --emit plan",
 			set: func(s *Settings, v string) (err error) {
@@ -150,9 +150,9 @@ func runFlags() []toolFlag {
 			Help: "generated input: exact (every partial result is exact, so outputs must match bit for bit) or random (outputs must lie within a derived error bound)",
 			set:  oneOf("data", []string{dataExact, dataRandom}, func(s *Settings, v string) { s.Data = v })},
 		{Name: "input", Arg: "PATTERN", Help: "read inputs from files instead of generating them: .npy or raw, one file a rank with {rank} in the name, or one file whose first axis is the rank",
-			set: func(s *Settings, v string) error { s.Input = v; return nil }},
+			set: fileName("input", func(s *Settings, v string) { s.Input = v })},
 		{Name: "output", Arg: "PATTERN", Help: "write outputs to files, named as for --input",
-			set: func(s *Settings, v string) error { s.Output = v; return nil }},
+			set: fileName("output", func(s *Settings, v string) { s.Output = v })},
 		traceFlag(),
 	}
 }
@@ -173,6 +173,18 @@ func oneOf(name string, values []string, set func(*Settings, string)) func(*Sett
 	return func(s *Settings, v string) error {
 		if !slices.Contains(values, v) {
 			return fmt.Errorf("%s: got %q, want %s", name, v, orList(values))
+		}
+		set(s, v)
+		return nil
+	}
+}
+
+// fileName sets a file's name, or a pattern of names. An empty one, of a shell's
+// variable that isn't set, say, would stand for a flag that wasn't given.
+func fileName(name string, set func(*Settings, string)) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		if v == "" {
+			return fmt.Errorf("%s: got \"\", want the name of a file", name)
 		}
 		set(s, v)
 		return nil

@@ -93,8 +93,8 @@ func readProgram(ctx context.Context, f *format, src source, set *Settings) (*im
 		if err := set.checkSlots(p); err != nil {
 			return nil, err
 		}
-		if set.DirectAsSimple && (set.Emit == "xml" || set.Targeted && set.Target != ir.TargetNative) {
-			p = mscclxml.AsSimple(p, set.xmlTarget())
+		if target := set.fileTarget(); set.DirectAsSimple && target != ir.TargetNative {
+			p = mscclxml.AsSimple(p, target)
 			im.programs[i] = p
 		}
 		if p.Name == "" {

@@ -22,6 +22,20 @@ func (s *Session) target(p ir.Protocol) ir.Target {
 	return ir.TargetNative
 }
 
+// fileTarget is the runtime that a program read from a file is for: native unless the
+// call names another, or writes for one.
+func (s *Settings) fileTarget() ir.Target {
+	switch {
+	case s.Targeted:
+		return s.Target
+	case s.Emit == "xml":
+		return s.xmlTarget()
+	case s.Emit == "plan":
+		return ir.TargetPlain
+	}
+	return ir.TargetNative
+}
+
 // xmlTarget is the runtime that XML is written for.
 func (s *Settings) xmlTarget() ir.Target {
 	if s.Targeted {

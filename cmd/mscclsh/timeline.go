@@ -13,7 +13,7 @@ import (
 func traceFlag() toolFlag {
 	return toolFlag{Name: "trace", Arg: "FILE",
 		Help: "write when each step of one run began and ended, for Perfetto (ui.perfetto.dev) and other viewers of Chrome's trace format",
-		set:  func(s *Settings, v string) error { s.Trace = v; return nil }}
+		set:  fileName("trace", func(s *Settings, v string) { s.Trace = v })}
 }
 
 // TimelinePart says what --trace wrote.

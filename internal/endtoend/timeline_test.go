@@ -3,6 +3,7 @@ package endtoend
 import (
 	"context"
 	"io"
+	"math"
 	"testing"
 
 	"github.com/mscclsh/mscclsh/algorithms"
@@ -63,12 +64,17 @@ func checkTimeline(t *testing.T, p *ir.Program, bytes int64, steps func(rank ir.
 		tb   int32
 	}
 	of := map[block][]ir.Event{}
+	first := int64(math.MaxInt64)
 	for i, e := range rep.Events {
+		first = min(first, e.Begin)
 		b := block{e.Rank, e.TB}
 		if e.Begin < 0 || e.End < e.Begin {
 			t.Fatalf("event %d: %+v", i, e)
 		}
 		of[b] = append(of[b], e)
+	}
+	if len(rep.Events) > 0 && first != 0 {
+		t.Errorf("the first step begins at %d ns, want 0", first)
 	}
 	for rank := range p.GPUs {
 		blocks := len(p.GPUs[rank].TBs)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -255,6 +256,7 @@ func (r *runner) collect(rep *Report) {
 	for _, w := range r.workers {
 		rep.Events = append(rep.Events, w.events...)
 	}
+	fromFirst(rep.Events)
 	if !r.o.KeepOutputs {
 		return
 	}
@@ -270,6 +272,18 @@ func (r *runner) collect(rep *Report) {
 			}
 		}
 	})
+}
+
+// fromFirst lets the clock of all events begin with the first of them.
+func fromFirst(events []ir.Event) {
+	first := int64(math.MaxInt64)
+	for i := range events {
+		first = min(first, events[i].Begin)
+	}
+	for i := range events {
+		events[i].Begin -= first
+		events[i].End -= first
+	}
 }
 
 // report hands progress on, from one goroutine at a time.

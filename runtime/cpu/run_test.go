@@ -2,10 +2,12 @@ package cpu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -345,6 +347,9 @@ func TestReportFigures(t *testing.T) {
 	// 256 bytes a chunk, 64 a tile: 4 ranks of 6+1 steps, 4 tiles.
 	if want := 4 * 7 * 4; len(rep.Events) != want {
 		t.Errorf("got %d events, want %d", len(rep.Events), want)
+	}
+	if first := slices.MinFunc(rep.Events, func(a, b ir.Event) int { return cmp.Compare(a.Begin, b.Begin) }); first.Begin != 0 {
+		t.Errorf("the first step begins at %d ns, want 0", first.Begin)
 	}
 	for i, e := range rep.Events {
 		if e.End < e.Begin || i > 0 && e.Rank == rep.Events[i-1].Rank && e.Begin < rep.Events[i-1].End {

@@ -55,10 +55,11 @@ func (l *Library) NewComm(ranks int32, o CommOptions) (*Comm, error) {
 	return c, nil
 }
 
-// pinned is the address of a slice's first element, nil of an empty one.
+// pinned is the address of a slice's first element. Of an empty one it is an address
+// too, which nobody reads from: the library takes none for a table that is missing.
 func pinned[T any](pins *goruntime.Pinner, s []T) *T {
 	if len(s) == 0 {
-		return nil
+		s = make([]T, 1)
 	}
 	pins.Pin(&s[0])
 	return &s[0]

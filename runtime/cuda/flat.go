@@ -32,6 +32,13 @@ type conn struct {
 
 var bufferNames = [3]string{"input", "output", "scratch"}
 
+// What the library takes, as runtime/cuda/lib/src has it.
+const (
+	MaxThreads   = 512     // of a thread block
+	MaxSlots     = 1 << 20 // of a connection
+	MaxSlotBytes = 1 << 32 // of a slot's payload
+)
+
 // flatten checks all that execution relies on and makes the tables.
 func flatten(p *ir.Program) (*flat, error) {
 	switch {
@@ -45,6 +52,9 @@ func flatten(p *ir.Program) (*flat, error) {
 	case p.Protocol != ir.Direct && (p.Transport.Slots < 1 || p.Transport.SlotBytes < 1):
 		return nil, diag.Errorf(diag.Pos{}, "slots", "run: %d slots of %d bytes carry nothing",
 			p.Transport.Slots, p.Transport.SlotBytes)
+	case p.Protocol != ir.Direct && (p.Transport.Slots > MaxSlots || p.Transport.SlotBytes > MaxSlotBytes):
+		return nil, diag.Errorf(diag.Pos{}, "slots", "run: %d slots of %d bytes: GPUs take at most %d of at most %d bytes",
+			p.Transport.Slots, p.Transport.SlotBytes, MaxSlots, int64(MaxSlotBytes))
 	}
 	f := &flat{prog: p, conns: map[connKey]*conn{}}
 	for r := range p.GPUs {

@@ -84,7 +84,7 @@ func (r *runner) fits(whole *runner) error {
 		return bad("it is of another communicator")
 	}
 	if r.layout.PaddedBytes() != r.o.Bytes {
-		return bad("%s are no whole elements for each of its %d chunks", runtime.FormatBytes(r.o.Bytes), r.layout.Chunks)
+		return bad("%s are no whole elements for each of its %d chunks", runtime.ExactBytes(r.o.Bytes), r.layout.Chunks)
 	}
 	for rank := range r.comm.devices {
 		b := r.single(rank)
@@ -93,7 +93,7 @@ func (r *runner) fits(whole *runner) error {
 		}
 		n, _ := r.own(rank, b)
 		if want, _ := whole.own(rank, whole.single(rank)); n != want {
-			return bad("the buffer of rank %d has %s, that of the whole %s", rank, runtime.FormatBytes(n), runtime.FormatBytes(want))
+			return bad("the buffer of rank %d has %s, that of the whole %s", rank, runtime.ExactBytes(n), runtime.ExactBytes(want))
 		}
 	}
 	return nil

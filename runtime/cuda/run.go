@@ -21,7 +21,7 @@ import (
 // the outputs; in place, where launches go on from each other's results, it is a
 // launch before the measured ones.
 //
-// Codes of refusals: size, size-window, slots, dtype, op, input, exact, verify, collective,
+// Codes of refusals: size, size-window, slots, threads, dtype, op, input, exact, verify, collective,
 // program, bounds, bad-dependency, connection-owner, one-sided; memory and machine
 // where this machine can't; of a failed run: deadlock, guard.
 func (x *Program) Run(ctx context.Context, o Options) (*Report, error) {
@@ -142,6 +142,10 @@ func (r *runner) prepareSize(trace int32) error {
 	lib := r.comm.lib
 	r.turn++
 	f := lib.call(func(e *byte, n int64) int32 { return lib.prepare(r.handle, &size, &r.prepared, e, n) })
+	if f != nil && f.result == resultInvalid && r.o.Threads != 0 {
+		// All else that the library could find invalid in a size has been checked here.
+		return diag.Errorf(diag.Pos{}, "threads", "run: %s", f.text)
+	}
 	return r.failed(f, "preparing "+runtime.FormatBytes(r.layout.Bytes()))
 }
 
