@@ -26,7 +26,7 @@ func (d *rendezvous) races(ctx context.Context, f *findings) error {
 		return err
 	}
 	l := d.findLive()
-	bad, dead := l.classify(racy)
+	bad, dead := classify(racy, l.harmful)
 	if len(dead) > 0 {
 		all, complete := s.allPairs(dead)
 		if !complete {
@@ -34,7 +34,7 @@ func (d *rendezvous) races(ctx context.Context, f *findings) error {
 		} else if racy, err = d.unordered(ctx, all); err != nil {
 			return err
 		} else {
-			more, _ := l.classify(racy)
+			more, _ := classify(racy, l.harmful)
 			bad = append(bad, more...)
 		}
 	}
@@ -214,18 +214,6 @@ func (d *rendezvous) findLive() *directLive {
 		}
 	}
 	return l
-}
-
-// classify splits races into those that can change what is observed and others.
-func (l *directLive) classify(races []pair) (bad, dead []pair) {
-	for _, p := range races {
-		if l.harmful(&p) {
-			bad = append(bad, p)
-		} else {
-			dead = append(dead, p)
-		}
-	}
-	return bad, dead
 }
 
 // harmful is liveness.harmful of transfers.

@@ -67,9 +67,9 @@ func (l *liveness) observable(now []bool) {
 }
 
 // classify splits races into those that can change what is observed and others.
-func (l *liveness) classify(races []pair) (bad, dead []pair) {
+func classify(races []pair, harmful func(*pair) bool) (bad, dead []pair) {
 	for _, p := range races {
-		if l.harmful(&p) {
+		if harmful(&p) {
 			bad = append(bad, p)
 		} else {
 			dead = append(dead, p)

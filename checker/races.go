@@ -44,7 +44,7 @@ func checkRaces(ctx context.Context, m *model, order []int32, f *findings) error
 		return err
 	}
 	l := findLive(m, order)
-	bad, dead := l.classify(racy)
+	bad, dead := classify(racy, l.harmful)
 	if len(dead) > 0 {
 		all, complete := d.allPairs(dead)
 		if !complete {
@@ -52,7 +52,7 @@ func checkRaces(ctx context.Context, m *model, order []int32, f *findings) error
 		} else if racy, err = h.unordered(ctx, all); err != nil {
 			return err
 		} else {
-			more, _ := l.classify(racy)
+			more, _ := classify(racy, l.harmful)
 			bad = append(bad, more...)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/runtime/cuda"
 )
 
@@ -146,16 +147,12 @@ func runMixed(lib *cuda.Library, sources []source, o cuda.CommOptions, ranks int
 		err = firstOf(err, comm.Close())
 	}()
 	for _, src := range sources {
-		prog, err := src.program()
+		x, prog, err := loadSource(comm, src)
 		if errors.Is(err, errRefused) {
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%v: %w", src, err)
-		}
-		x, err := comm.Load(prog)
-		if err != nil {
-			return 0, fmt.Errorf("%v: %w", src, err)
+			return 0, err
 		}
 		m.loaded = append(m.loaded, &mixed{x: x, src: src, inPlace: prog.Coll.InPlace})
 	}
@@ -318,16 +315,12 @@ func runReplays(lib *cuda.Library, sources []source, o cuda.CommOptions, ranks i
 	var names []source
 	kinds := kinds()
 	for i, src := range sources {
-		prog, err := src.program()
+		x, prog, err := loadSource(comm, src)
 		if errors.Is(err, errRefused) {
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%v: %w", src, err)
-		}
-		x, err := comm.Load(prog)
-		if err != nil {
-			return 0, fmt.Errorf("%v: %w", src, err)
+			return 0, err
 		}
 		defer func() { err = firstOf(err, x.Close()) }()
 		k := kinds[7*i%len(kinds)]
@@ -367,4 +360,17 @@ func runReplays(lib *cuda.Library, sources []source, o cuda.CommOptions, ranks i
 		values += v.Elements
 	}
 	return values, nil
+}
+
+// loadSource compiles a program and loads it; errRefused means that there is none.
+func loadSource(comm *cuda.Comm, src source) (*cuda.Program, *ir.Program, error) {
+	prog, err := src.program()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%v: %w", src, err)
+	}
+	x, err := comm.Load(prog)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%v: %w", src, err)
+	}
+	return x, prog, nil
 }

@@ -118,7 +118,7 @@ class Quick {
       const End &e = ends[st.out];
       const uint64_t n = e.first + st.out_before;
       msg.out = slot_of<kProto>(a_, e, n);
-      if (MSCCLSH_UNLIKELY(n >= e.limit)) await_slot(st.out, n);
+      if (MSCCLSH_UNLIKELY(n >= e.limit)) await_slot(st, n);
     }
     const Joined<kProto> joined{a_, ends, &st + 1, st.join_in, st.join_out, st.join - st.join_out,
                                 0,  0};
@@ -126,7 +126,7 @@ class Quick {
     for (int j = 0; j < joined.n_out; j++) {
       const Step &s = (&st)[1 + st.join_out + j];
       const uint64_t n = ends[s.out].first + s.out_before;
-      if (MSCCLSH_UNLIKELY(n >= ends[s.out].limit)) await_slot(s.out, n);
+      if (MSCCLSH_UNLIKELY(n >= ends[s.out].limit)) await_slot(s, n);
     }
     if (MSCCLSH_UNLIKELY(!ok_)) return;
     Spin spin;
@@ -134,16 +134,19 @@ class Quick {
     if (MSCCLSH_LIKELY(ok_)) return;
     const Step *s = &st;
     while (!(s->flags & kIn)) s++;
-    no_message(waiter(), spin.cause, s->in, waiter().in_number(*s, 0) + 1);
+    no_message(waiter(*s), spin.cause, s->in, waiter(*s).in_number(*s, 0) + 1);
   }
 
   // await_slot waits for a slot. With LL128 a warp goes on, or gives up, together.
-  MSCCLSH_DEV void await_slot(int32_t end, uint64_t n) {
-    ok_ &= wait_slot(waiter(), end, n);
+  MSCCLSH_DEV void await_slot(const Step &st, uint64_t n) {
+    ok_ &= wait_slot(waiter(st), st.out, n);
     if (kProto == kLL128) ok_ = !t_.any(!ok_);
   }
 
-  MSCCLSH_DEV Waiter waiter() const { return {t_, &a_, &s_, ends_, 0, 0}; }
+  // waiter is this thread, to wait in a step.
+  MSCCLSH_DEV Waiter waiter(const Step &st) const {
+    return {t_, &a_, &s_, ends_, 0, int32_t(&st - steps_)};
+  }
 
   const Thread t_;
   const Args &a_;

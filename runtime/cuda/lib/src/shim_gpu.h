@@ -81,7 +81,6 @@ MSCCLSH_DEV Pair load16_slot(const void *p) {
                : "memory");
   return v;
 }
-MSCCLSH_DEV void store16_slot(void *p, Pair v) { store16(p, v); }
 
 // A packet of LL: two words of 4 bytes, each with its flag, in one store.
 MSCCLSH_DEV void store_packet(void *p, uint64_t v, uint32_t flag) {

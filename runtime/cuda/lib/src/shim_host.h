@@ -83,7 +83,6 @@ inline void store8(void *p, uint64_t v) { *static_cast<uint64_t *>(p) = v; }
 inline Pair load16(const void *p) { return *static_cast<const Pair *>(p); }
 inline void store16(void *p, Pair v) { *static_cast<Pair *>(p) = v; }
 inline Pair load16_slot(const void *p) { return load16(p); }
-inline void store16_slot(void *p, Pair v) { store16(p, v); }
 
 inline void store_packet(void *p, uint64_t v, uint32_t flag) {
   char *c = static_cast<char *>(p);

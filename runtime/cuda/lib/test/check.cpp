@@ -314,6 +314,29 @@ void test_watchdog() {
     EXPECT(message && step, "protocol %d: a waiting block is not told", protocol);
     EXPECT(mscclsh_run(j.prog, 1, &ns, err, sizeof err) == MSCCLSH_EDEAD, "got %s", err);
   }
+  // The step is told in kernels for short programs too.
+  for (int32_t protocol : {1, 2}) {
+    Comm comm(2, 1, 0, 200000000);
+    Program p(2);
+    p.chunks[0] = p.chunks[1] = p.chunks[4] = 1;
+    const int32_t a = p.block(0), b = p.block(1);
+    p.step(0, a, MSCCLSH_SEND).send_peer = 1;
+    mscclsh_step &r = p.step(0, a, MSCCLSH_RECV);
+    r.recv_peer = 1;
+    r.dst_buf = 1;
+    mscclsh_step &s = p.step(1, b, MSCCLSH_RECV);
+    s.recv_peer = 0;
+    s.dst_buf = 1;
+    Case c = {2, 1, protocol, 2, 512, 16, 0, 0, 2, 0, 0};
+    Job j(&comm, p, c, 1);
+    double ns = 0;
+    EXPECT(mscclsh_run(j.prog, 1, &ns, err, sizeof err) == MSCCLSH_ESTUCK, "got %s", err);
+    mscclsh_wait w = {};
+    int64_t have = 0;
+    OK(mscclsh_waits(comm.comm, &w, 1, &have, err, sizeof err));
+    EXPECT(have == 1 && w.rank == 0 && w.step == 1 && w.waits_for == MSCCLSH_WAIT_MESSAGE,
+           "rank %d step %d waits, want rank 0 step 1 for a message", w.rank, w.step);
+  }
   // A sender without a receiver fills its slots, twice as many as are asked for.
   Comm comm(2, 1, 0, 200000000);
   Program p(2);
