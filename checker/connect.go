@@ -9,11 +9,12 @@ import (
 func (s *structure) flatten() *model {
 	p := s.p
 	m := &model{
-		p:     p,
-		steps: make([]step, 0, s.steps),
-		tbs:   make([]block, 0, s.tbs),
-		ranks: make([]rankInfo, len(p.GPUs)),
-		deps:  make([]int32, 0, s.deps),
+		p:       p,
+		steps:   make([]step, 0, s.steps),
+		tbs:     make([]block, 0, s.tbs),
+		ranks:   make([]rankInfo, len(p.GPUs)),
+		deps:    make([]int32, 0, s.deps),
+		flagged: p.Protocol == ir.LL || p.Protocol == ir.LL128,
 	}
 	for r := range p.GPUs {
 		g := &p.GPUs[r]

@@ -1,10 +1,13 @@
 package checker
 
 import (
+	"context"
 	"embed"
+	"fmt"
 	"strings"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
 )
 
 //go:embed examples/*.txt
@@ -17,7 +20,28 @@ type Explanation struct {
 	Title    string        // a few words
 	Text     string        // what it means and why it matters
 	Fix      string        // what usually helps
-	Example  string        // a program, in its text form, with such a finding; "" where none is small
+	Example  string        // a program, in its text form, with such a finding
+}
+
+// smallGPU is what the example of CodeFit doesn't fit.
+var smallGPU = Device{Name: "a GPU with 2 SMs", SMs: 2}
+
+// Judge is what is found in the example; what a GPU can't run, if that is what the
+// explanation is about, is asked of a small one.
+func (e Explanation) Judge(ctx context.Context) (diag.List, error) {
+	p, err := ir.ParseProgram(strings.NewReader(e.Example), e.Code+".txt")
+	if err != nil {
+		return nil, fmt.Errorf("reading the example of %s: %w", e.Code, err)
+	}
+	rep, err := Check(ctx, p, Options{})
+	if err != nil {
+		return nil, fmt.Errorf("judging the example of %s: %w", e.Code, err)
+	}
+	list := rep.Messages
+	if e.Code == CodeFit {
+		list = append(list, Fit(p, smallGPU, 1)...)
+	}
+	return list, nil
 }
 
 // Explanations lists every class of findings, in the order of Codes' list.
@@ -80,7 +104,7 @@ var explanations = []Explanation{
 		Text: "Out of place, the caller's send buffer must be as it was afterwards. In place it may be overwritten.",
 		Fix:  "Work in the output or in scratch, or declare the program in place."},
 	{Code: CodeRace, Severity: diag.Error, Title: "two steps touch the same memory in no order",
-		Text: "At least one of them writes, and neither program order nor a wait nor a message says which comes first: the result depends on timing. That a queue happens to be full does not count, since queues are deeper on some machines. A race whose value can't reach an output is a warning.",
+		Text: "At least one of them writes, and neither program order nor a wait nor a message says which comes first: the result depends on timing. With LL and LL128 a message orders only the chunk that it brings, as each thread sends and takes its own. That a queue happens to be full does not count, since queues are deeper on some machines. A race whose value can't reach an output is a warning.",
 		Fix:  "Let one of the steps wait for the other (depid, deps and hasdep in XML)."},
 	{Code: CodeRaceAcross, Severity: diag.Warning, Title: "a race of one launch with the next",
 		Text: "A rank may start its next launch while others are still in this one. Memory of another rank that is written early in a launch can still be read there by the launch before, unless a signal or a barrier says that it is not. It is an error if a launch can end before what others write to its outputs is there.",

@@ -55,13 +55,21 @@ const nearby = 3
 
 // orders reports whether all of a surely comes before all of b.
 func (f *forest) orders(p *pair) bool {
+	if f.m.flagged {
+		return f.ordersPlaces(p)
+	}
 	if p.shifted { // the path could be one of messages alone
 		return false
 	}
 	for a := p.a; a < min(p.a+nearby, f.m.tbs[f.m.steps[p.a].tb].end); a++ {
-		if f.first[a] <= f.first[p.b] && f.first[p.b] < f.first[a]+f.size[a] {
+		if f.holds(a, p.b) {
 			return true
 		}
 	}
 	return false
+}
+
+// holds reports whether b is in the subtree of a.
+func (f *forest) holds(a, b int32) bool {
+	return f.first[a] <= f.first[b] && f.first[b] < f.first[a]+f.size[a]
 }

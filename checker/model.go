@@ -18,6 +18,8 @@ type model struct {
 	conns []conn
 	deps  []int32 // steps waited for: step s waits for deps[s.depStart:s.depEnd]
 	nLocs int32
+	// flagged says that flags travel with the data (LL and LL128): see places.go.
+	flagged bool
 	// touched is the sum of all steps' counts; the chunks of step s have the
 	// numbers from s.off on.
 	touched  int32

@@ -104,12 +104,16 @@ func (c *localClocks) after(id, a int32) bool {
 // happensBefore answers exactly, messages included, for the pairs that a rank
 // alone doesn't order.
 //
-// A step is over when its last message is; another begins with its first. Program
-// order and dependencies lead from an end to a beginning. Messages lead from each
-// chunk of a send to the same chunk of its receive. So a path from a to b with at
-// least one edge of the former kinds orders all of a before all of b, and a path
-// of messages alone orders chunk i of a before chunk j of b iff i <= j: a message
+// With protocol Simple a step is over when its last message is; another begins with
+// its first. Program order and dependencies lead from an end to a beginning. Messages
+// lead from each chunk of a send to the same chunk of its receive. So a path from a to
+// b with at least one edge of the former kinds orders all of a before all of b, and a
+// path of messages alone orders chunk i of a before chunk j of b iff i <= j: a message
 // holds consecutive chunks, how many depends on the size.
+//
+// With LL and LL128 flags travel with the data, and each thread sends and takes what is
+// its own (places.go): chunks of one message are in no order, and a message tells
+// neither that all of its send is over nor what else the send did to the chunk.
 type happensBefore struct {
 	m     *model
 	order []int32
@@ -126,9 +130,9 @@ func newHappensBefore(m *model, order []int32) *happensBefore {
 }
 
 // unordered returns the pairs whose second step does not come after their first.
-// It carries clocks along the order: for every step, how many steps of certain
-// thread blocks are over when it is. Those are the thread blocks of the first
-// steps, as many at a time as memory allows.
+// It carries clocks along the order: for every step, how far certain thread blocks
+// are when it is over, as a mark. Those are the thread blocks of the first steps, as
+// many at a time as memory allows.
 func (h *happensBefore) unordered(ctx context.Context, pairs []pair) ([]pair, error) {
 	if len(pairs) == 0 {
 		return nil, nil
@@ -171,6 +175,12 @@ func (h *happensBefore) unordered(ctx context.Context, pairs []pair) ([]pair, er
 	}
 	return out, nil
 }
+
+// sentMark and overMark are what a clock says of step a and its thread block: all of
+// a's messages are on their way, as all are who took them in part know; or it is over.
+// Each step's marks are after those of the step before it.
+func (m *model) overMark(a int32) int32 { return 2 * (a - m.tbs[m.steps[a].tb].first + 1) }
+func (m *model) sentMark(a int32) int32 { return m.overMark(a) - 1 }
 
 // columns are the clocks of some thread blocks along a stretch of the order.
 type columns struct {
@@ -234,11 +244,23 @@ func (c *columns) fill(id, at int32) {
 		join(row, c.row(d))
 	}
 	if s.mate != ir.None {
-		join(row, c.row(s.mate))
+		c.take(row, s.mate)
 	}
 	if k := c.column[s.tb] - c.from; k >= 0 && int(k) < c.width {
-		row[k] = id - m.tbs[s.tb].first + 1
+		row[k] = m.overMark(id)
 	}
+}
+
+// take joins what the message of a send tells: with flags not that the send is over.
+func (c *columns) take(row []int32, mate int32) {
+	k := c.column[c.h.m.steps[mate].tb] - c.from
+	if !c.h.m.flagged || k < 0 || int(k) >= c.width {
+		join(row, c.row(mate))
+		return
+	}
+	known := row[k]
+	join(row, c.row(mate))
+	row[k] = max(known, min(row[k], c.h.m.sentMark(mate)))
 }
 
 func join(row, other []int32) {
@@ -254,39 +276,56 @@ func join(row, other []int32) {
 }
 
 // over reports whether a is over when s is.
-func (c *columns) over(a, s int32) bool {
-	m := c.h.m
+func (c *columns) over(a, s int32) bool { return c.knows(s, a, c.h.m.overMark(a)) }
+
+// knows reports whether a's thread block has come as far as a mark when s is over.
+func (c *columns) knows(s, a, mark int32) bool {
 	row := c.row(s)
-	tb := m.steps[a].tb
-	return row != nil && row[c.column[tb]-c.from] > a-m.tbs[tb].first
+	return row != nil && row[c.column[c.h.m.steps[a].tb]-c.from] >= mark
+}
+
+// known reports whether a's thread block has come as far as a mark when s begins.
+func (c *columns) known(s, a, mark int32) bool {
+	m := c.h.m
+	st := &m.steps[s]
+	if s > m.tbs[st.tb].first && c.knows(s-1, a, mark) {
+		return true
+	}
+	for _, d := range m.deps[st.depStart:st.depEnd] {
+		if c.knows(d, a, mark) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *columns) ordered(p *pair) bool {
+	if c.h.m.flagged {
+		return c.orderedPlaces(p)
+	}
 	if !c.over(p.a, p.b) {
 		return false
 	}
-	if !p.shifted {
-		return true
+	// Only messages may lead from a to b. If then chunks don't line up, one of the
+	// steps that pass the message on must begin after a is over.
+	return !p.shifted || !c.h.m.passedOn(p.a, p.b) || c.knownOnTheWay(p, c.h.m.overMark(p.a))
+}
+
+// passedOn reports whether b, or who sends to it what it has just taken, and so on,
+// takes what a sends.
+func (m *model) passedOn(a, b int32) bool {
+	for b != a && m.steps[b].mate != ir.None {
+		b = m.steps[b].mate
 	}
-	// Only messages may lead from a to b. Then chunks don't line up, and one of
-	// the steps that pass the message on must begin after a is over.
-	m := c.h.m
-	y := p.b
-	for y != p.a && m.steps[y].mate != ir.None {
-		y = m.steps[y].mate
-	}
-	if y != p.a {
-		return true
-	}
-	for y = p.b; y != p.a; y = m.steps[y].mate {
-		s := &m.steps[y]
-		if y > m.tbs[s.tb].first && c.over(p.a, y-1) {
+	return a == b
+}
+
+// knownOnTheWay reports whether one of the steps that pass on what a sends, b the last
+// of them, begins when a's thread block has come as far as a mark.
+func (c *columns) knownOnTheWay(p *pair, mark int32) bool {
+	for y := p.b; y != p.a; y = c.h.m.steps[y].mate {
+		if c.known(y, p.a, mark) {
 			return true
-		}
-		for _, d := range m.deps[s.depStart:s.depEnd] {
-			if c.over(p.a, d) {
-				return true
-			}
 		}
 	}
 	return false

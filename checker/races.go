@@ -67,8 +67,9 @@ type pair struct {
 	a, b             int32
 	lo, hi           int32
 	aWrites, bWrites bool
-	// shifted says that b touches the location with an earlier chunk than a does,
-	// so that messages alone, which travel chunk by chunk, don't order them.
+	// shifted says that b touches the location with an earlier chunk than a does, or
+	// with LL and LL128 another one, so that messages alone, which travel chunk by
+	// chunk, don't order them.
 	shifted bool
 }
 
@@ -204,7 +205,7 @@ func (d *detector) note(a int32, aWrites bool, b int32, bWrites bool, loc int32)
 	}
 	d.fresh[key] = int32(len(d.pairs))
 	d.pairs = append(d.pairs, pair{a: a, b: b, lo: loc, hi: loc + 1, aWrites: aWrites, bWrites: bWrites,
-		shifted: d.m.chunkAt(a, loc, aWrites) > d.m.chunkAt(b, loc, bWrites)})
+		shifted: d.m.unaligned(d.m.chunkAt(a, loc, aWrites), d.m.chunkAt(b, loc, bWrites))})
 }
 
 // chunkAt is which of its chunks step s touches a location with.
@@ -292,7 +293,7 @@ func reportRaces(m *model, pos []int32, f *findings, races []pair, severity diag
 		}
 		msg.Note(m.pos(p.a), "%s %s", m.name(p.a), verb(p.aWrites))
 		msg.Note(m.pos(p.b), "%s %s", m.name(p.b), verb(p.bWrites))
-		witnessRace(m, msg, p.a, p.b)
+		witnessRace(m, msg, &p)
 		f.add(msg)
 	}
 }

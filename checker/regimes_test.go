@@ -85,8 +85,9 @@ func TestOptionsOverrideTheWindow(t *testing.T) {
 func TestClocksInLittleMemory(t *testing.T) {
 	ctx := context.Background()
 	compared := 0
-	for seed := range uint64(400) {
+	for seed := range uint64(800) {
 		p := randomProgram(seed)
+		p.Protocol = ir.Protocol(seed % 2) // Simple and LL
 		m, err := newModel(ctx, p, &findings{limit: 1})
 		if err != nil || m == nil {
 			continue

@@ -20,14 +20,32 @@ const (
 // witnessRace adds the shortest interleaving that shows a race: what has to have
 // run for the later step, of those the checker's own run had, to come first. Steps
 // that pass messages on while they come in may have the earlier step begun in their
-// past; such a race has no witness of whole steps. It also says what wait would end
-// the race: that of the later step for the earlier, which the checker's run proves
-// harmless.
-func witnessRace(m *model, msg *diag.Message, a, b int32) {
-	if past, ok := m.past(b); ok && !past[a] {
-		msg.Note(diag.Pos{}, "for example, %s, %s runs before %s begins", m.pastName(past), m.name(b), m.name(a))
+// past; such a race has no witness of whole steps, but with LL and LL128 it has one of
+// what they do. It also says what wait would end the race: that of the later step for
+// the earlier, which the checker's run proves harmless.
+func witnessRace(m *model, msg *diag.Message, p *pair) {
+	past, ok := m.past(p.b)
+	switch {
+	case ok && !past[p.a]:
+		msg.Note(diag.Pos{}, "for example, %s, %s runs before %s begins", m.pastName(past), m.name(p.b), m.name(p.a))
+	case ok && m.flagged:
+		msg.Note(diag.Pos{}, "with %s a message orders only the chunk that it brings: %s", m.p.Protocol, m.loophole(p))
 	}
-	msg.Suggest("let %s wait for %s", m.name(b), m.inRank(a))
+	msg.Suggest("let %s wait for %s", m.name(p.b), m.inRank(p.a))
+}
+
+// loophole says how two accesses come to happen the wrong way round although messages
+// lead from one's step to the other's.
+func (m *model) loophole(p *pair) string {
+	a, b := &m.steps[p.a], &m.steps[p.b]
+	switch {
+	case a.endsLate(p.aWrites) && a.kind.Sends():
+		return fmt.Sprintf("%s may write its chunk only after it has passed it on", m.name(p.a))
+	case b.mate != ir.None && !b.beginsLate(p.bWrites):
+		return fmt.Sprintf("%s may read its operand before its message has come", m.name(p.b))
+	}
+	return fmt.Sprintf("%s may send its chunk %d after %s has taken its chunk %d, as other threads move them", m.name(p.a),
+		m.chunkAt(p.a, p.lo, p.aWrites), m.name(p.b), m.chunkAt(p.b, p.lo, p.bWrites))
 }
 
 // past is every step that comes before step s by program order, waits and

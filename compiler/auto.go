@@ -53,6 +53,20 @@ func ProtocolFor(c *ir.Collective, bytes int64) ir.Protocol {
 	return autoProtocols[rowFor(c, bytes)].protocol
 }
 
+// AutoSizes are a size in bytes for each of the protocols that auto stands for, smallest
+// first: who compiles for all of them has all programs that auto makes.
+func AutoSizes(c *ir.Collective) []int64 {
+	sizes := make([]int64, len(autoProtocols))
+	for k, row := range autoProtocols {
+		chunk := row.upTo
+		if k+1 == len(autoProtocols) { // has no largest
+			chunk = 2 * autoProtocols[k-1].upTo
+		}
+		sizes[k] = chunk * int64(max(c.NumChunks(), 1))
+	}
+	return sizes
+}
+
 // compileAuto chooses a protocol for o.Size, and says which and why.
 func compileAuto(ctx context.Context, d *ir.ChunkDAG, o Options) (*Result, error) {
 	if o.Target != ir.TargetNative {

@@ -267,6 +267,20 @@ func TestProtocolsOfTargets(t *testing.T) {
 }
 
 // Protocol auto goes by the bytes of a chunk: here a half of the size.
+// TestAutoSizes: a size for each protocol, in order, whatever the number of chunks.
+func TestAutoSizes(t *testing.T) {
+	for _, ranks := range []int32{1, 2, 7} {
+		c := ir.NewCollective(ir.AllGather, ranks, 3, false)
+		var got []ir.Protocol
+		for _, size := range AutoSizes(c) {
+			got = append(got, ProtocolFor(c, size))
+		}
+		if want := []ir.Protocol{ir.LL, ir.LL128, ir.Direct}; !slices.Equal(got, want) {
+			t.Errorf("%d ranks: got %v, want %v", ranks, got, want)
+		}
+	}
+}
+
 func TestAutoProtocol(t *testing.T) {
 	for _, c := range []struct {
 		size int64

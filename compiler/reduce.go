@@ -134,7 +134,8 @@ const searchLimit = 512
 // what was written to memory before need not be there. What holds is that a part that
 // was read was sent after that, and that what came of it arrives later still, at the same
 // place of a message. So only waits for sends are dropped, for a place to have been read
-// before it is overwritten, and only along messages of one chunk.
+// before it is overwritten, and only along messages of one chunk. Who overwrites must read
+// nothing: an operand is read when the step begins, before its message has come.
 type query struct {
 	*state
 	epoch int32
@@ -170,15 +171,15 @@ func (q *query) implied(i int32, k int) bool {
 	return false
 }
 
-// onlyRead reports whether step i of one chunk waits for the thread block of goal for
-// nothing but sends of one chunk.
+// onlyRead reports whether step i of one chunk, which reads nothing, waits for the thread
+// block of goal for nothing but sends of one chunk.
 func (q *query) onlyRead(i, goal int32) bool {
 	for _, p := range q.edges.Of(i) {
 		if q.tbOf[p] == q.tbOf[goal] && (q.fused.Instrs[p].Kind != ir.Send || q.fused.Instrs[p].Count != 1) {
 			return false
 		}
 	}
-	return q.fused.Instrs[i].Count == 1
+	return q.fused.Instrs[i].Count == 1 && !q.fused.Instrs[i].Kind.ReadsSrc() && !q.fused.Instrs[i].Kind.ReadsDst()
 }
 
 // time orders the moments of one thread block.

@@ -14,10 +14,10 @@ type autoPrograms struct {
 	made  map[ir.Protocol]*ir.Program // by what auto stands for
 }
 
-// startAuto is called before a trace is compiled: bench then compiles for its first
-// size first.
-func (s *Session) startAuto(d *ir.ChunkDAG) error {
-	s.auto, s.size = nil, 0
+// startAuto is called before a trace is compiled, for a size if one is given: bench
+// compiles for its first size first.
+func (s *Session) startAuto(d *ir.ChunkDAG, size int64) error {
+	s.auto, s.size = nil, size
 	if !s.benching || d.Protocol != ir.AutoProtocol {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/internal/diag"
-	"github.com/mscclsh/mscclsh/ir"
 )
 
 // explained is what --explain says of a class of findings; --json prints it as it
@@ -20,7 +19,7 @@ type explained struct {
 	Title    string        `json:"title"`
 	Text     string        `json:"text"`
 	Fix      string        `json:"fix"`
-	Example  string        `json:"example,omitempty"` // a program in its text form
+	Example  string        `json:"example"` // a program in its text form
 	Findings []jsonMessage `json:"findings,omitempty"`
 
 	found diag.List // as Findings
@@ -98,18 +97,11 @@ func (s *Session) printJSON(v any) error {
 // time, so what is shown is what is said.
 func explainOne(ctx context.Context, e checker.Explanation) (*explained, error) {
 	x := &explained{Code: e.Code, Severity: e.Severity.String(), Title: e.Title, Text: e.Text, Fix: e.Fix, Example: e.Example}
-	if e.Example == "" {
-		return x, nil
-	}
-	p, err := ir.ParseProgram(strings.NewReader(e.Example), e.Code+".txt")
+	list, err := e.Judge(ctx)
 	if err != nil {
-		return nil, cannot("reading the example of %s: %w", e.Code, err)
+		return nil, cannot("%w", err)
 	}
-	rep, err := checker.Check(ctx, p, checker.Options{})
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range rep.Messages {
+	for _, m := range list {
 		if m.Code == e.Code {
 			x.found = append(x.found, m)
 		}
@@ -124,12 +116,10 @@ func (x *explained) writeHuman(w io.Writer, st style) error {
 	writeWrapped(&b, "", x.Text)
 	b.WriteByte('\n')
 	writeWrapped(&b, "", x.Fix)
-	if x.Example != "" {
-		b.WriteString("\nFor example:\n\n")
-		writeIndented(&b, x.Example)
-		b.WriteString("\nOf this the check says:\n\n")
-		writeIndented(&b, findingText(x.found))
-	}
+	b.WriteString("\nFor example:\n\n")
+	writeIndented(&b, x.Example)
+	b.WriteString("\nOf this the check says:\n\n")
+	writeIndented(&b, findingText(x.found))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -164,9 +154,7 @@ func writeFindingsPage(w io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s\n", x.Code, strings.Join(wrap(x.Text, 110), "\n"), strings.Join(wrap(x.Fix, 110), "\n"))
-		if x.Example != "" {
-			fmt.Fprintf(&b, "\n```\n%s\n```\n\n```\n%s\n```\n", strings.TrimSuffix(x.Example, "\n"), findingText(x.found))
-		}
+		fmt.Fprintf(&b, "\n```\n%s\n```\n\n```\n%s\n```\n", strings.TrimSuffix(x.Example, "\n"), findingText(x.found))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/mscclsh/mscclsh/algorithms"
+	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/starlib"
 )
 
@@ -50,13 +52,14 @@ func (s *Session) script(ctx context.Context, src source, rest []string) error {
 		return err
 	}
 	emit := s.Set.Emit
-	return s.each(len(programs), func(i int) error {
-		prog := programs[i]
+	tasks := s.tasks(programs)
+	return s.each(len(tasks), func(i int) error {
+		prog := tasks[i].prog
 		s.Set.Emit = emit
 		if err := s.settle(prog); err != nil {
 			return err
 		}
-		if err := s.startAuto(prog.DAG); err != nil {
+		if err := s.startAuto(prog.DAG, tasks[i].size); err != nil {
 			return err
 		}
 		if err := s.compile(ctx, prog.DAG, prog.Pos); err != nil {
@@ -64,6 +67,28 @@ func (s *Session) script(ctx context.Context, src source, rest []string) error {
 		}
 		return s.deliver(ctx, !s.judgeOnly && (s.Set.Emit == "" && !prog.WantXML || s.Set.Run))
 	})
+}
+
+// task is a program to compile: what a trace is for a size, 0 where any will do.
+type task struct {
+	prog *starlib.Program
+	size int64
+}
+
+// tasks are all that is to be compiled of the programs: who judges only wants all of
+// what protocol auto stands for.
+func (s *Session) tasks(programs []*starlib.Program) []task {
+	var out []task
+	for _, p := range programs {
+		if !s.judgeOnly || p.DAG.Protocol != ir.AutoProtocol {
+			out = append(out, task{prog: p})
+			continue
+		}
+		for _, size := range compiler.AutoSizes(p.DAG.Coll) {
+			out = append(out, task{p, size})
+		}
+	}
+	return out
 }
 
 // trace runs the script and chooses the programs. It returns none without an error
