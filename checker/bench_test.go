@@ -127,11 +127,19 @@ func allPairs(n int32) *ir.Program {
 func TestKnownPrograms(t *testing.T) {
 	for _, n := range []int32{2, 3, 4, 8} {
 		for name, p := range map[string]*ir.Program{"ring": ring(n), "split ring": splitRing(n), "all pairs": allPairs(n)} {
-			if rep := check(t, p); !rep.OK || len(rep.Messages) > 0 {
-				t.Errorf("%s of %d: %v", name, n, rep.Messages)
+			for _, p.Protocol = range []ir.Protocol{ir.Simple, ir.LL} {
+				if rep := check(t, p); !rep.OK || len(rep.Messages) > 0 {
+					t.Errorf("%s of %d, %v: %v", name, n, p.Protocol, rep.Messages)
+				}
 			}
 		}
 	}
+}
+
+// withFlags makes a program one of protocol LL.
+func withFlags(p *ir.Program) *ir.Program {
+	p.Protocol = ir.LL
+	return p
 }
 
 func benchmark(b *testing.B, p *ir.Program) {
@@ -148,5 +156,9 @@ func benchmark(b *testing.B, p *ir.Program) {
 func BenchmarkRing1024(b *testing.B)      { benchmark(b, ring(1024)) }
 func BenchmarkSplitRing1024(b *testing.B) { benchmark(b, splitRing(1024)) }
 func BenchmarkSplitRing256(b *testing.B)  { benchmark(b, splitRing(256)) }
-func BenchmarkAllPairs64(b *testing.B)    { benchmark(b, allPairs(64)) }
-func BenchmarkAllPairs256(b *testing.B)   { benchmark(b, allPairs(256)) }
+
+// With LL the same pairs are to be ordered, by fewer edges.
+func BenchmarkSplitRing1024LL(b *testing.B) { benchmark(b, withFlags(splitRing(1024))) }
+func BenchmarkAllPairs256LL(b *testing.B)   { benchmark(b, withFlags(allPairs(256))) }
+func BenchmarkAllPairs64(b *testing.B)      { benchmark(b, allPairs(64)) }
+func BenchmarkAllPairs256(b *testing.B)     { benchmark(b, allPairs(256)) }

@@ -130,7 +130,7 @@ func runFlags() []toolFlag {
 			set: yes(func(s *Settings, v bool) { s.InPlace = v })},
 		{Name: "out-of-place", Help: "insist on a program that is declared out of place",
 			set: yes(func(s *Settings, v bool) { s.OutOfPlace = v })},
-		{Name: "chaos-seed", Arg: "N", Help: "run one thread block at a time, message by message, in an order drawn by N: another N, another interleaving",
+		{Name: "chaos-seed", Arg: "N", Help: "run one thread block at a time, message by message (with LL and LL128 part by part, as flags let them go), in an order drawn by N: another N, another interleaving",
 			set: func(s *Settings, v string) error {
 				n, err := strconv.ParseUint(v, 0, 64)
 				if err != nil {

@@ -73,6 +73,8 @@ type variant struct {
 var variants = []variant{
 	{"msccl", nil, ir.TargetMSCCL},
 	{"native", nil, ir.TargetNative},
+	{"LL", map[string]string{"protocol": "LL"}, ir.TargetMSCCL},
+	{"LL128", map[string]string{"protocol": "LL128"}, ir.TargetNative},
 	{"direct", map[string]string{"protocol": "Direct"}, ir.TargetNative},
 }
 

@@ -90,8 +90,9 @@ func oneProgram(seed uint64) error {
 	if err != nil {
 		return explain(err)
 	}
-	for range 2 {
-		if err := runOnce(ctx, rng, p); err != nil {
+	// As threads happen to run, and in an order that is drawn.
+	for _, chaos := range []*cpu.Chaos{nil, {Seed: seed}} {
+		if err := runOnce(ctx, rng, p, chaos); err != nil {
 			return explain(err)
 		}
 	}
@@ -140,11 +141,11 @@ func writtenAndRead(p *ir.Program) (*ir.Program, error) {
 }
 
 // runOnce runs p on a random size within its window.
-func runOnce(ctx context.Context, rng *rand.Rand, p *ir.Program) error {
+func runOnce(ctx context.Context, rng *rand.Rand, p *ir.Program, chaos *cpu.Chaos) error {
 	dtypes := []rt.DType{rt.FP32, rt.FP64, rt.Int32, rt.Uint8, rt.BF16}
 	ops := []rt.ReduceOp{rt.Sum, rt.Sum, rt.Min, rt.Max, rt.Avg}
 	opt := cpu.Options{DType: dtypes[rng.IntN(len(dtypes))], Op: ops[rng.IntN(len(ops))], Seed: rng.Uint64(),
-		Exact: rng.IntN(2) == 0}
+		Exact: rng.IntN(2) == 0, Chaos: chaos}
 	opt.Bytes = randomSize(rng, p, int64(opt.DType.Size()))
 	rep, err := cpu.Run(ctx, p, opt)
 	if err != nil {

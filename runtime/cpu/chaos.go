@@ -5,8 +5,8 @@ import (
 )
 
 // Chaos makes a run take its turns one thread block at a time, drawn by a seed:
-// the same seed gives the same interleaving, message by message, and another seed
-// another one. A program that is free of races gives the same bits under all.
+// the same seed gives the same interleaving, message by message, and with LL and LL128
+// part by part, and another seed another one. A program that is free of races gives the same bits under all.
 type Chaos struct {
 	Seed uint64
 	// Slots is the depth of every connection instead of the program's; 0 keeps it.
@@ -47,6 +47,9 @@ func (b *baton) draw(workers []*worker) *worker {
 	b.holder = b.list[b.rng.IntN(len(b.list))]
 	return b.holder
 }
+
+// pick draws one of n things for the holder to do.
+func (b *baton) pick(n int) int { return b.rng.IntN(n) }
 
 // begin hands out the first turn.
 func (e *engine) begin() {

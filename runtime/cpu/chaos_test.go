@@ -127,6 +127,101 @@ func TestChaosShowsRaces(t *testing.T) {
 	}
 }
 
+// passedBack are programs of which rank 1 passes on what rank 0 sends and rank 0 gets it
+// back on another thread block, with only messages in between: the first three race with
+// LL and LL128 and with nothing else, the fourth doesn't (docs/checker.md, what a
+// message orders).
+var passedBack = []struct {
+	name, program string
+	racy          bool
+}{
+	{"stored after it was sent", `collective custom name "p" ranks 3 factor 1 split 1
+input 1*3
+output 1*3
+expect 0 0: 2.0
+` + chaosHead + `gpu 0 input=1 output=1 scratch=2
+tb 0 send=1 recv=2 ch=0
+  0 rcs -> s[0] x1 from 2 to 1 at o[0]
+tb 1 send=-1 recv=1 ch=0
+  0 r -> s[1] x1 from 1 at o[0]
+  1 cpy s[0] -> o[0] x1
+gpu 1 input=1 output=1 scratch=1
+tb 0 send=0 recv=0 ch=0
+  0 rcs -> s[0] x1 from 0 to 0 at o[0]
+gpu 2 input=1 output=1 scratch=0
+tb 0 send=0 recv=-1 ch=0
+  0 s i[0] x1 to 0 at o[0]
+`, true},
+	{"read before the message came", `collective custom name "p" ranks 2 factor 1 split 1
+input 1*2
+output 1*2
+expect 0 0: 0.0 0.0
+` + chaosHead + `gpu 0 input=1 output=1 scratch=1
+tb 0 send=1 recv=-1 ch=0
+  0 cpy i[0] -> s[0] x1
+  1 s s[0] x1 to 1 at o[0]
+tb 1 send=-1 recv=1 ch=0
+  0 rrc s[0] -> o[0] x1 from 1 at o[0]
+gpu 1 input=1 output=1 scratch=1
+tb 0 send=0 recv=0 ch=0
+  0 rcs -> s[0] x1 from 0 to 0 at o[0]
+`, true},
+	{"overwritten by another chunk", `collective custom name "p" ranks 2 factor 1 split 1 in-place
+input 3*2
+output 3*2
+expect 0 0: 0.1
+expect 0 1: 0.2
+` + chaosHead + `gpu 0 input=3 output=3 scratch=0
+tb 0 send=1 recv=-1 ch=0
+  0 s i[1] x2 to 1 at o[0]
+tb 1 send=-1 recv=1 ch=0
+  0 r -> i[0] x2 from 1 at o[0]
+gpu 1 input=3 output=3 scratch=2
+tb 0 send=0 recv=0 ch=0
+  0 rcs -> s[0] x2 from 0 to 0 at o[0]
+`, true},
+	{"overwritten by the same chunk", `collective custom name "p" ranks 2 factor 1 split 1 in-place
+input 3*2
+output 3*2
+expect 0 1: 0.1
+expect 0 2: 0.2
+` + chaosHead + `gpu 0 input=3 output=3 scratch=0
+tb 0 send=1 recv=-1 ch=0
+  0 s i[1] x2 to 1 at o[0]
+tb 1 send=-1 recv=1 ch=0
+  0 r -> i[1] x2 from 1 at o[0]
+gpu 1 input=3 output=3 scratch=2
+tb 0 send=0 recv=0 ch=0
+  0 rcs -> s[0] x2 from 0 to 0 at o[0]
+`, false},
+}
+
+// With LL and LL128 a message orders only what it brings: what relies on more goes wrong
+// under some seeds, and under none with Simple.
+func TestChaosOfFlags(t *testing.T) {
+	for _, c := range passedBack {
+		for _, protocol := range []ir.Protocol{ir.Simple, ir.LL, ir.LL128} {
+			p := chaosProgram(t, "program \"p\"\n"+c.program)
+			p.Protocol = protocol
+			wrong := 0
+			for seed := range uint64(200) {
+				r, err := cpu.Run(context.Background(), p, cpu.Options{Bytes: 4 * 8 * int64(p.Coll.NumChunks()), DType: runtime.FP32, Seed: seed,
+					Exact: true, Chaos: &cpu.Chaos{Seed: seed}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Verified {
+					wrong++
+				}
+			}
+			if want := c.racy && protocol != ir.Simple; wrong > 0 != want {
+				t.Errorf("%s, %v: %d of 200 seeds are wrong, want some: %v", c.name, protocol, wrong, want)
+			}
+			t.Logf("%s, %v: %d of 200 seeds are wrong", c.name, protocol, wrong)
+		}
+	}
+}
+
 // A chaotic run ends with its context as any other.
 func TestChaosEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

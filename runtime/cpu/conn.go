@@ -14,6 +14,8 @@ type conn struct {
 	stride int64
 	slots  int64
 	size   []int64 // bytes in each slot, written before sent is raised
+	// In chaos mode with LL and LL128: which parts of a slot's message are there.
+	arrived [][]bool
 
 	// The fields of either end on a cache line of their own: they are written all
 	// the time.
@@ -41,6 +43,9 @@ func (c *conn) reset() {
 	c.sent.Store(0)
 	c.taken.Store(0)
 	c.freeUntil, c.fullUntil, c.moved = c.slots, 0, 0
+	for _, f := range c.arrived {
+		clear(f)
+	}
 }
 
 func (c *conn) slot(n int64) []byte { return c.ring[n%c.slots*c.stride:][:c.stride] }

@@ -23,6 +23,7 @@ const (
 	waitBarrier            // the others at a barrier
 	waitPacket             // one of some packets
 	waitPeer               // a step of protocol Direct, of a thread block of any rank
+	waitFlag               // one of some flags of a message, in chaos mode
 )
 
 // wait is one condition, and where in the program it stands.
@@ -33,6 +34,8 @@ type wait struct {
 	conn *conn
 	of   *worker // waitStep, waitPeer
 	goal int64   // waitStep: value of of.posted; waitPeer: the step times stages, plus its stage; waitSignal, waitBarrier: of the count; waitPacket: the flag
+
+	missing []*bool // waitFlag
 
 	// Of a one-sided program, where step is an index of OneSided.Ops:
 	spot    *spot
@@ -54,6 +57,8 @@ func (c *wait) ready() bool {
 		return c.of.posted.Load() >= c.goal
 	case waitPeer:
 		return c.of.meetings[c.goal/stages].stage.Load() >= int32(c.goal%stages)
+	case waitFlag:
+		return slices.ContainsFunc(c.missing, func(f *bool) bool { return *f })
 	case waitSignal:
 		return c.count.value.Load() >= c.goal
 	case waitSemaphore:

@@ -90,7 +90,7 @@ func (e *engine) tileName(tile int64) string {
 // describe names the condition and the state of whoever could fulfill it.
 func (c *wait) describe(e *engine) string {
 	switch c.kind {
-	case waitMessage:
+	case waitMessage, waitFlag:
 		return fmt.Sprintf("a message from rank %d on channel %d (the connection is empty%s)",
 			c.conn.key.src, c.conn.key.channel, c.conn.sender.state("sender"))
 	case waitSlot:

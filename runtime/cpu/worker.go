@@ -93,6 +93,9 @@ func (w *worker) run(e *engine) {
 // message does one message's worth of a step: n bytes, off bytes into the step's
 // places. It reports false when the engine has stopped.
 func (w *worker) message(e *engine, st *step, i int32, tile, off, n int64) bool {
+	if e.chaos != nil && (st.in != nil || st.out != nil) && e.flagged() {
+		return w.flaggedMessage(e, st, i, tile, off, n)
+	}
 	if e.stopped.Load() || !e.turn(w) {
 		return false
 	}
