@@ -6,6 +6,7 @@
 #   watchdog  programs that must hang: the watchdog ends and explains them
 #   wrong     programs that make mistakes: they are found
 #   mixed     10,000 launches back to back, of mixed programs, on one communicator
+#   two       two communicators at once on the same GPUs, each on its own streams
 #   wrapped   numbers of messages that come round to the same flags
 #   replay    graphs replayed 1,000 times with inputs that change
 #   cover     every two of all settings together, sizes to 1 GiB
@@ -89,13 +90,14 @@ for p in "${@:-all}"; do
 	keep=$state
 	case $p in
 	all)
-		for one in watchdog:Watchdog wrong:Wrong mixed:Mixed wrapped:Wrapped replay:Replay cover:Cover large:Large product:Product; do
+		for one in watchdog:Watchdog wrong:Wrong mixed:Mixed two:Two wrapped:Wrapped replay:Replay cover:Cover large:Large product:Product; do
 			part "${one%:*}" "TestGPU${one#*:}"
 		done
 		;;
 	watchdog) part "$p" TestGPUWatchdog ;;
 	wrong) part "$p" TestGPUWrong ;;
 	mixed) part "$p" TestGPUMixed ;;
+	two) part "$p" TestGPUTwo ;;
 	wrapped) part "$p" TestGPUWrapped ;;
 	replay) part "$p" TestGPUReplay ;;
 	cover) part "$p" TestGPUCover ;;
@@ -103,7 +105,7 @@ for p in "${@:-all}"; do
 	product) part "$p" TestGPUProduct ;;
 	sanitize) sanitize ;;
 	*)
-		echo "usage: scripts/gpu-test.sh [watchdog|wrong|mixed|wrapped|replay|cover|large|product|sanitize|all]..." >&2
+		echo "usage: scripts/gpu-test.sh [watchdog|wrong|mixed|two|wrapped|replay|cover|large|product|sanitize|all]..." >&2
 		exit 2
 		;;
 	esac
