@@ -1,11 +1,14 @@
 #!/bin/sh
-# scripts/bench-gpu.sh [tables|yardsticks|composition|all]: what docs/benchmarks-gpu.md is
+# scripts/bench-gpu.sh [tables|yardsticks|composition|rivals|all]: what docs/benchmarks-gpu.md is
 # made of, on a machine with GPUs. It needs bin/mscclsh and libmscclsh_cuda.so (make build
 # cuda), no Go and no compiler. Results go to $OUT, or to benchmarks/results.
 #
 #   tables       collectives at powers of two, the fastest of several programs, NCCL beside
 #   yardsticks   kernels written by hand for the same (make yardsticks), on two GPUs
 #   composition  one program against several launches: benchmarks/composition.sh
+#   rivals       libraries with NCCL's interface, a process a GPU (make yardsticks): NCCL, of
+#                MSCCLSH_NCCL_LIB if that is set, and MSCCL++'s, if MSCCLPP_NCCL names its
+#                libmscclpp_nccl.so; to rivals.csv. It needs no bin/mscclsh
 #
 # DEVICES (0,1) are the GPUs, SMALLEST and LARGEST (1KiB, 1GiB) bound the sizes, ONLY is a
 # pattern for the names of collectives, so that long runs can be cut into parts. Ends with
@@ -23,7 +26,7 @@ bin=${MSCCLSH:-bin/mscclsh}
 count=$(echo "$devices" | tr ',' '\n' | grep -c .)
 mkdir -p "$out"
 
-[ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
+[ "$part" = rivals ] || [ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
 
 # can checks that programs run here at all, before anything is written.
 can() {
@@ -169,17 +172,92 @@ yardsticks() {
 	run 280 "$yard/allreduce" >"$out/yardsticks.csv"
 }
 
+# nccl: where NCCL is, looked for as mscclsh does.
+nccl() {
+	if [ -n "${MSCCLSH_NCCL_LIB:-}" ]; then
+		echo "$MSCCLSH_NCCL_LIB"
+	elif ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
+		echo libnccl.so.2
+	else
+		python3 -c 'import os, sys
+paths = [os.path.join(p, "nvidia", "nccl", "lib", "libnccl.so.2") for p in sys.path]
+print(next((p for p in paths if os.path.exists(p)), "libnccl.so.2"))' 2>/dev/null || echo libnccl.so.2
+	fi
+}
+
+# rival NAME LIBRARY COLLECTIVE PLACE BUFFERS: a library's rows, with a name for each.
+rival() {
+	flag=
+	[ "$4" = out ] || flag=--in-place
+	# shellcheck disable=SC2086
+	run 280 "$yard/nccl_api" --library "$2" --collective "$3" $flag --buffers "$5" --devices "$devices" \
+		--min "$(bytes "$smallest")" --max "$(bytes "$largest")" >"$out/one.csv" || bad=1
+	sed -e 1d -e "s|^|$1,$3,$4,$5,|" "$out/one.csv" >>"$out/rivals.csv"
+	rm -f "$out/one.csv"
+}
+
+# beside CSV: the libraries of every collective, one size a line.
+beside() {
+	awk -F, '
+	NR == 1 { next }
+	{
+		table = $2 ", " ($3 == "in" ? "in place" : "out of place")
+		column = $1 ($4 == "plain" ? "" : " " $4)
+		if (!((table) in tables)) { tables[table] = ++n; name[n] = table }
+		t = tables[table]
+		if (!((t, column) in columns)) { columns[t, column] = ++width[t]; head[t, width[t]] = column }
+		if (!((t, $5) in sizes)) { sizes[t, $5] = ++height[t]; size[t, height[t]] = $5 }
+		us[t, $5, column] = $9 == "yes" ? $6 : $9 == "no" ? "WRONG" : $9
+	}
+	END {
+		for (t = 1; t <= n; t++) {
+			printf "\n%s, us:\n%12s", name[t], "size(B)"
+			for (c = 1; c <= width[t]; c++) printf " %16s", head[t, c]
+			print ""
+			for (i = 1; i <= height[t]; i++) {
+				printf "%12d", size[t, i]
+				for (c = 1; c <= width[t]; c++) printf " %16s", us[t, size[t, i], head[t, c]]
+				print ""
+			}
+		}
+	}' "$1"
+}
+
+rivals() {
+	yard=${YARDSTICKS:-benchmarks/yardsticks/build}
+	[ -x "$yard/nccl_api" ] || { echo "$yard/nccl_api is not there: make yardsticks" >&2; return 3; }
+	bad=0
+	lib=$(nccl)
+	# MSCCL++ keeps its connections only if it is told that all ranks use their buffers alike.
+	export MSCCLPP_NCCL_SYMMETRIC_MEMORY=1 MSCCLPP_LOG_LEVEL="${MSCCLPP_LOG_LEVEL:-WARN}"
+	# With NCCL behind it, it would hand on what it has kernels for.
+	unset MSCCLPP_NCCL_LIB_PATH
+	echo "library,collective,place,buffers,bytes,median_us,min_us,max_us,ok" >"$out/rivals.csv"
+	for c in $(printf '%s\n' allreduce allgather reduce_scatter | grep -e "$only"); do
+		for place in in out; do
+			rival NCCL "$lib" "$c" $place plain
+			rival NCCL "$lib" "$c" $place windows
+			# It has no reduce-scatter of its own: it would be NCCL's.
+			[ -z "${MSCCLPP_NCCL:-}" ] || [ "$c" = reduce_scatter ] || rival MSCCL++ "$MSCCLPP_NCCL" "$c" $place plain
+		done
+	done
+	beside "$out/rivals.csv" | tee "$out/rivals.txt"
+	return $bad
+}
+
 composition() { OUT=$out DEVICES=$devices MSCCLSH=$bin benchmarks/composition.sh; }
 
 case $part in
-tables | yardsticks | composition) $part ;;
+tables | yardsticks | composition | rivals) $part ;;
 all)
 	tables
 	[ ! -x "${YARDSTICKS:-benchmarks/yardsticks/build}/allreduce" ] || yardsticks
 	composition
+	# NCCL alone is in the tables.
+	[ -z "${MSCCLPP_NCCL:-}" ] || rivals
 	;;
 *)
-	echo "usage: scripts/bench-gpu.sh [tables|yardsticks|composition|all]" >&2
+	echo "usage: scripts/bench-gpu.sh [tables|yardsticks|composition|rivals|all]" >&2
 	exit 2
 	;;
 esac
