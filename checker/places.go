@@ -48,8 +48,8 @@ func (c *columns) orderedPlaces(p *pair) bool {
 	// same chunk of a itself, with nothing but messages in between.
 	mate := m.steps[p.b].mate
 	switch {
-	case late:
-		return mate != p.a && c.knows(mate, p.a, mark)
+	case late: // so a is not the sender itself, which is on another rank
+		return c.knows(mate, p.a, mark)
 	case m.passedOn(p.a, p.b):
 		return !p.shifted || c.knownOnTheWay(p, mark)
 	}

@@ -33,6 +33,11 @@ func TestFlags(t *testing.T) {
 0 >1: s i1 x2
 0 <1: r i0 x2`, passed, "", CodeRace,
 			"rank 0 tb 0 step 0 (s) may send its chunk 0 after rank 0 tb 1 step 0 (r) has taken its chunk 1, as other threads move them"},
+		{"as an earlier chunk, held up until all was sent", demand(t, 2, 3, 3, true, "0 o1 = 0.0", "0 o2 = 0.1"), "2", `
+0 >1: s i0 x2 !
+0 <1: r i1 x2
+0 >1 #1: s i0 @0.0
+1 <0 #1: r s2 !`, "1 >0 <0: rcs s0 x%k @0.0", "", "", ""},
 		{"as another chunk, but all had to be there first", demand(t, 2, 3, 3, true, "0 o1 = 0.0", "0 o2 = 0.1"), "2", `
 0 >1: s i0 x2
 0 <1: r i1 x2`, kept, "", "", ""},

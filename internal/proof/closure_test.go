@@ -4,11 +4,17 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 )
 
-// graph is a program as chunks of steps and what must come before what: program
-// order, dependencies, and messages from their send to their receive.
+// graph is a program as events and what must come before what: program order,
+// dependencies, and messages from their send to their receive.
+//
+// A chunk of a step is one event, which comes after that of the chunk before. With LL
+// and LL128 steps have more of them: a step begins and ends as a whole, and each of its
+// chunks arrives if the step receives and leaves if it sends, in no order with the
+// other chunks.
 type graph struct {
 	p     *ir.Program
-	nodes []part
+	parts []part
+	nodes []instant
 	pred  [][]int32
 	order []int32 // a topological order; shorter than nodes if there is a cycle
 	reach []uint64
@@ -18,12 +24,16 @@ type graph struct {
 // part is one chunk of a step, or a whole nop.
 type part struct {
 	st       *ir.Step
-	rank     ir.Rank
 	line     int32 // thread block, counted over all ranks
-	chunk    int32
-	from     int32 // the chunk received, or none
+	from     int32 // the part that sends what this one receives, or none
 	src, dst place // valid if the step has them
+	// Its events: the step begins, what it receives is there, what it sends is on its
+	// way, the step ends. Without a message that is the beginning and the end.
+	begin, arrive, leave, end int32
 }
+
+// instant is an event: the parts parts[first:last] have theirs then.
+type instant struct{ first, last int32 }
 
 // place is a canonical location.
 type place struct {
@@ -34,7 +44,6 @@ type place struct {
 
 func newGraph(p *ir.Program) *graph {
 	g := &graph{p: p}
-	type span struct{ first, last int32 }
 	sends := map[connKey][]int32{}
 	receives := map[connKey][]int32{}
 	line := int32(0)
@@ -45,21 +54,17 @@ func newGraph(p *ir.Program) *graph {
 			steps := p.GPUs[r].TBs[t].Steps
 			for s := range steps {
 				st := &steps[s]
-				first := int32(len(g.nodes))
+				first := int32(len(g.parts))
 				for j := range max(st.Count, 1) {
-					id := int32(len(g.nodes))
-					n := part{st: st, rank: rank, line: line, chunk: j, from: none}
+					id := int32(len(g.parts))
+					n := part{st: st, line: line, from: none}
 					if st.Kind.ReadsSrc() {
 						n.src = g.place(rank, st.Src, j)
 					}
 					if st.Kind.WritesDst() {
 						n.dst = g.place(rank, st.Dst, j)
 					}
-					g.nodes = append(g.nodes, n)
-					g.pred = append(g.pred, nil)
-					if s > 0 || j > 0 {
-						g.pred[id] = append(g.pred[id], id-1)
-					}
+					g.parts = append(g.parts, n)
 					if st.Kind.Sends() {
 						k := connKey{rank, st.SendPeer, st.Chan}
 						sends[k] = append(sends[k], id)
@@ -69,27 +74,80 @@ func newGraph(p *ir.Program) *graph {
 						receives[k] = append(receives[k], id)
 					}
 				}
-				spans[t] = append(spans[t], span{first, int32(len(g.nodes)) - 1})
+				sp := g.step(first, flagged(p))
+				if s > 0 {
+					g.edge(spans[t][s-1].end, sp.begin)
+				}
+				spans[t] = append(spans[t], sp)
 			}
 			line++
 		}
 		for t := range spans {
 			for s, sp := range spans[t] {
 				for _, d := range p.DepsOf(&p.GPUs[r].TBs[t].Steps[s]) {
-					g.pred[sp.first] = append(g.pred[sp.first], spans[d.TB][d.Step].last)
+					g.edge(spans[d.TB][d.Step].end, sp.begin)
 				}
 			}
 		}
 	}
 	for k, list := range receives {
 		for i, id := range list {
-			g.nodes[id].from = sends[k][i]
-			g.pred[id] = append(g.pred[id], sends[k][i])
+			g.parts[id].from = sends[k][i]
+			g.edge(g.parts[sends[k][i]].leave, g.parts[id].arrive)
 		}
 	}
 	g.order = sortedBy(g.pred)
 	return g
 }
+
+// span is where a step begins and ends.
+type span struct{ begin, end int32 }
+
+// step makes the events of a step, whose parts are those from first on.
+func (g *graph) step(first int32, placewise bool) span {
+	last := int32(len(g.parts))
+	if !placewise {
+		sp := span{begin: int32(len(g.nodes))}
+		for id := first; id < last; id++ {
+			v := g.event(id, id+1)
+			if id > first {
+				g.edge(v-1, v)
+			}
+			n := &g.parts[id]
+			n.begin, n.arrive, n.leave, n.end = v, v, v, v
+			sp.end = v
+		}
+		return sp
+	}
+	sp := span{begin: g.event(first, last), end: g.event(first, last)}
+	g.edge(sp.begin, sp.end)
+	for id := first; id < last; id++ {
+		n := &g.parts[id]
+		n.begin, n.arrive, n.leave, n.end = sp.begin, sp.begin, sp.end, sp.end
+		if n.st.Kind.Receives() {
+			n.arrive = g.event(id, id+1)
+			g.edge(sp.begin, n.arrive)
+			g.edge(n.arrive, sp.end)
+		}
+		if n.st.Kind.Sends() {
+			n.leave = g.event(id, id+1)
+			g.edge(sp.begin, n.leave)
+			g.edge(n.leave, sp.end)
+			if n.st.Kind.Receives() {
+				g.edge(n.arrive, n.leave)
+			}
+		}
+	}
+	return sp
+}
+
+func (g *graph) event(first, last int32) int32 {
+	g.nodes = append(g.nodes, instant{first, last})
+	g.pred = append(g.pred, nil)
+	return int32(len(g.nodes)) - 1
+}
+
+func (g *graph) edge(u, v int32) { g.pred[v] = append(g.pred[v], u) }
 
 func (g *graph) place(r ir.Rank, pl ir.Place, j int32) place {
 	buf, i := g.p.Coll.Canon(r, pl.Buf, pl.Index+j)
@@ -146,12 +204,14 @@ func (g *graph) close(memory []uint64) []uint64 {
 // row is the set of nodes that come before v.
 func (g *graph) row(v int32) []uint64 { return g.reach[int(v)*g.words : (int(v)+1)*g.words] }
 
-// comesBefore reports whether u comes before v.
-func (g *graph) comesBefore(u, v int32) bool { return g.row(v)[u/64]>>(u%64)&1 == 1 }
+// comesBefore reports whether u is v or comes before it.
+func (g *graph) comesBefore(u, v int32) bool { return u == v || g.row(v)[u/64]>>(u%64)&1 == 1 }
 
 // hangs reports whether the program can't end with messages of k chunks and so
 // many slots a connection. It can't iff the graph of messages has a cycle in which
-// sending a message also waits until the one so many slots before it was taken.
+// sending a message also waits until the one so many slots before it was taken. That
+// holds for LL and LL128 too: a message keeps its place, so there is a cycle of
+// messages iff there is one of the places of messages.
 func hangs(p *ir.Program, k, slots int32) bool {
 	var pred [][]int32
 	sends, receives := map[connKey][]int32{}, map[connKey][]int32{}

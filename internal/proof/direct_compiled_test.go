@@ -76,7 +76,7 @@ func TestDirectCompiled(t *testing.T) {
 // TestDirectLibrary compiles the library's algorithms for protocol Direct: they have
 // to hold by both judges, and to run.
 func TestDirectLibrary(t *testing.T) {
-	programs := library(t, func(d *ir.ChunkDAG, i int) compiler.Options {
+	programs := library(t, []string{ir.Simple.String()}, func(d *ir.ChunkDAG, i int) compiler.Options {
 		spec := *d.Spec
 		spec.Protocol, d.Spec = ir.Direct, &spec
 		return compiler.Options{Target: ir.TargetNative}

@@ -190,7 +190,7 @@ func agreeDirect(p *ir.Program, walks int) (verdict, error) {
 func TestDirectMutants(t *testing.T) {
 	var all tally
 	bases := 0
-	for _, s := range libraryPrograms(t) {
+	for _, s := range libraryPrograms(t, ir.Simple.String()) {
 		s.p = asDirect(s.p)
 		s.p.MinBytes, s.p.MaxBytes = 0, 0
 		if s.p.Count().Steps > 300 {

@@ -30,8 +30,11 @@ func explore(p *ir.Program, most effort) (exploration, error) {
 	if e.errors = brokenRules(p); e.errors != 0 {
 		return e, nil
 	}
-	m := newMachine(p, 1)
+	m := finest(p)
 	e.moves = m.total()
+	if newMachine(p, 1).runs(unlimited) != m.runs(unlimited) {
+		return e, oracleError("whole messages end: %v, their places don't", !m.runs(unlimited))
+	}
 	v := newValues(m.cells)
 	x := newSearch(m, v, most.runs)
 	x.visit(0)
@@ -182,6 +185,7 @@ func (m *machine) at(e event) *move { return &m.lines[e.line][e.move] }
 // run goes through the moves in an order they can happen in.
 func (t *torn) run(order []event) {
 	mail := make([][]bool, t.m.conns)
+	held := make([]bool, len(t.m.lines))
 	done := map[event]bool{}
 	for _, e := range order {
 		done[e] = true
@@ -190,14 +194,15 @@ func (t *torn) run(order []event) {
 			continue // changes nothing, unless a write comes meanwhile
 		}
 		for i := range mv.n {
-			value := false
+			value := mv.resumes && held[e.line]
 			if mv.in != none {
-				value, mail[mv.in] = mail[mv.in][0], mail[mv.in][1:]
+				value = value || mail[mv.in][0]
+				mail[mv.in] = mail[mv.in][1:]
 			}
 			if mv.src != none {
 				value = value || t.mem[mv.src+i] || t.readRaces(e, mv.src+i)
 			}
-			if mv.kind.ReadsDst() {
+			if mv.adds {
 				value = value || t.mem[mv.dst+i] || t.readRaces(e, mv.dst+i)
 			}
 			if mv.out != none {
@@ -206,6 +211,7 @@ func (t *torn) run(order []event) {
 			if mv.dst != none {
 				t.mem[mv.dst+i] = value || t.writeRaces(e, mv.dst+i, done)
 			}
+			held[e.line] = value
 		}
 	}
 }

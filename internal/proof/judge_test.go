@@ -27,15 +27,15 @@ func (j *judge) decide(p *ir.Program) judgment {
 	}
 	for _, k := range fewestMessages(p) {
 		out.minSlots = max(out.minSlots, 1)
-		for hangs(p, k, out.minSlots) {
-			out.minSlots++
+		for int(out.minSlots) <= len(g.parts) && hangs(p, k, out.minSlots) {
+			out.minSlots++ // as many as there are messages would do
 		}
 		if out.minSlots > p.Transport.Slots {
 			out.errors |= deadlock
 		}
 	}
 	j.memory = g.close(j.memory)
-	r := newSymbolic(g, racingNodes(g))
+	r := newSymbolic(g, racingParts(g))
 	r.run()
 	r.compare(&out)
 	return out
@@ -56,51 +56,68 @@ func fewestMessages(p *ir.Program) []int32 {
 	return slices.DeleteFunc(all, func(k int32) bool { return k > most && k != all[0] })
 }
 
-// how a node touches a location.
+// touch is how a part touches a location, and between which events.
 type touch struct {
-	node   int32
-	write  bool
-	itself bool // a copy onto itself: no write, but it may undo one
+	part        int32
+	after, upTo int32
+	write       bool
+	itself      bool // a copy onto itself: no write, but it may undo one
 }
 
 // racing says which accesses race so that what they read or store may be torn, by
-// node and location.
+// part and location.
 type racing struct {
 	any           bool
 	reads, writes map[touchAt]bool
 }
 
 type touchAt struct {
-	node int32
+	part int32
 	at   place
 }
 
-// racingNodes asks the closure about all pairs of accesses to every location.
-func racingNodes(g *graph) racing {
+// ontoItself reports whether a part is a copy of a location onto itself.
+func (n *part) ontoItself() bool { return n.st.Kind == ir.Copy && n.src == n.dst }
+
+// read is what reading by a part stands between: it may come before the message that
+// the part receives, but not after what it sends.
+func (g *graph) read(id int32) touch {
+	n := &g.parts[id]
+	return touch{part: id, after: n.begin, upTo: n.leave, itself: n.ontoItself()}
+}
+
+// written is what writing by a part stands between: it may come after what it sends.
+func (g *graph) written(id int32) touch {
+	n := &g.parts[id]
+	return touch{part: id, after: n.arrive, upTo: n.end, write: true}
+}
+
+// racingParts asks the closure about all pairs of accesses to every location. They are
+// listed in the order of the symbolic run, in which a part reads when it begins and
+// writes when it ends.
+func racingParts(g *graph) racing {
 	touches := map[place][]touch{}
 	for _, v := range g.order {
-		n := &g.nodes[v]
-		kind := n.st.Kind
-		itself := kind == ir.Copy && n.src == n.dst
-		if itself {
-			touches[n.src] = append(touches[n.src], touch{v, false, true})
-			continue
-		}
-		if kind.ReadsSrc() {
-			touches[n.src] = append(touches[n.src], touch{v, false, false})
-		}
-		if kind.ReadsDst() {
-			touches[n.dst] = append(touches[n.dst], touch{v, false, false})
-		}
-		if kind.WritesDst() {
-			touches[n.dst] = append(touches[n.dst], touch{v, true, false})
+		for id := g.nodes[v].first; id < g.nodes[v].last; id++ {
+			n := &g.parts[id]
+			kind := n.st.Kind
+			if n.begin == v && kind.ReadsSrc() {
+				touches[n.src] = append(touches[n.src], g.read(id))
+			}
+			if n.begin == v && kind.ReadsDst() {
+				touches[n.dst] = append(touches[n.dst], g.read(id))
+			}
+			if n.end == v && kind.WritesDst() && !n.ontoItself() {
+				touches[n.dst] = append(touches[n.dst], g.written(id))
+			}
 		}
 	}
 	out := racing{reads: map[touchAt]bool{}, writes: map[touchAt]bool{}}
 	for at, list := range touches {
 		for i, b := range list {
 			for _, a := range list[:i] {
-				if !a.write && !b.write || g.nodes[a.node].line == g.nodes[b.node].line || g.comesBefore(a.node, b.node) {
+				if !a.write && !b.write || g.parts[a.part].line == g.parts[b.part].line ||
+					g.comesBefore(a.upTo, b.after) || g.comesBefore(b.upTo, a.after) {
 					continue
 				}
 				out.note(at, a, b)
@@ -110,25 +127,27 @@ func racingNodes(g *graph) racing {
 	return out
 }
 
-// note adds a pair that races, a first in the graph's order. A read is torn, and
+// note adds a pair that races, a first in the symbolic run. A read is torn, and
 // of two writes the later; a copy onto itself tears a write whichever comes first.
 func (r *racing) note(at place, a, b touch) {
 	r.any = true
 	switch {
 	case a.itself:
-		r.writes[touchAt{b.node, at}] = true
+		r.writes[touchAt{b.part, at}] = true
 	case b.itself:
-		r.writes[touchAt{a.node, at}] = true
+		r.writes[touchAt{a.part, at}] = true
 	case a.write && b.write:
-		r.writes[touchAt{b.node, at}] = true
+		r.writes[touchAt{b.part, at}] = true
 	case a.write:
-		r.reads[touchAt{b.node, at}] = true
+		r.reads[touchAt{b.part, at}] = true
 	default:
-		r.reads[touchAt{a.node, at}] = true
+		r.reads[touchAt{a.part, at}] = true
 	}
 }
 
-// symbolic is one run, in the graph's order, on trees of sums.
+// symbolic is one run, in the graph's order, on trees of sums. A part reads when it
+// begins, sends when it has to and writes when it ends: one of the orders there are,
+// and which one makes no difference unless there is a race.
 type symbolic struct {
 	g      *graph
 	races  racing
@@ -137,7 +156,8 @@ type symbolic struct {
 	ids    map[[2]int32]int32
 	terms  [][]term // of a tree: the leaves summed, ascending; made when asked for
 	now    map[place]content
-	passed []content // of a node: what it computed
+	src    []content // of a part: what it read
+	passed []content // of a part: what it computed
 }
 
 // term is a leaf and how often it is summed, up to tooOften.
@@ -153,7 +173,8 @@ type content struct {
 
 func newSymbolic(g *graph, races racing) *symbolic {
 	return &symbolic{g: g, races: races, leaves: map[place]int32{}, ids: map[[2]int32]int32{},
-		now: map[place]content{}, passed: make([]content, len(g.nodes))}
+		now: map[place]content{},
+		src: make([]content, len(g.parts)), passed: make([]content, len(g.parts))}
 }
 
 func (r *symbolic) leaf(at place) int32 {
@@ -186,40 +207,54 @@ func (r *symbolic) load(at place) content {
 	return content{r.leaf(at), false}
 }
 
-// read is load by a node, torn if another writes meanwhile.
-func (r *symbolic) read(v int32, at place) content {
+// read is load by a part, torn if another writes meanwhile.
+func (r *symbolic) read(id int32, at place) content {
 	c := r.load(at)
-	c.torn = c.torn || r.races.reads[touchAt{v, at}]
+	c.torn = c.torn || r.races.reads[touchAt{id, at}]
 	return c
 }
 
 func (r *symbolic) run() {
 	for _, v := range r.g.order {
-		n := &r.g.nodes[v]
-		var got, src, out content
-		if n.from != none {
-			got = r.passed[n.from]
+		for id := r.g.nodes[v].first; id < r.g.nodes[v].last; id++ {
+			n := &r.g.parts[id]
+			if n.st.Kind == ir.Nop || n.ontoItself() {
+				continue // changes nothing, unless a write comes meanwhile
+			}
+			if n.begin == v {
+				r.begin(id, n)
+			}
+			if n.leave == v { // the end if it doesn't send
+				r.compute(id, n)
+			}
+			if n.end == v && n.st.Kind.WritesDst() {
+				out := r.passed[id]
+				out.torn = out.torn || r.races.writes[touchAt{id, n.dst}]
+				r.now[n.dst] = out
+			}
 		}
-		if n.st.Kind.ReadsSrc() {
-			src = r.read(v, n.src)
-		}
-		switch n.st.Kind {
-		case ir.Nop:
-			continue
-		case ir.Send, ir.Copy:
-			out = src
-		case ir.Recv, ir.RecvCopySend:
-			out = got
-		case ir.Reduce:
-			out = r.add(src, r.read(v, n.dst))
-		default:
-			out = r.add(got, src)
-		}
-		r.passed[v] = out
-		if n.st.Kind.WritesDst() {
-			out.torn = out.torn || r.races.writes[touchAt{v, n.dst}]
-			r.now[n.dst] = out
-		}
+	}
+}
+
+// begin reads what a part adds up, apart from what it receives.
+func (r *symbolic) begin(id int32, n *part) {
+	if n.st.Kind.ReadsSrc() {
+		r.src[id] = r.read(id, n.src)
+	}
+	if n.st.Kind.ReadsDst() {
+		r.src[id] = r.add(r.src[id], r.read(id, n.dst))
+	}
+}
+
+// compute adds what a part receives.
+func (r *symbolic) compute(id int32, n *part) {
+	switch {
+	case n.from == none:
+		r.passed[id] = r.src[id]
+	case n.st.Kind.ReadsSrc():
+		r.passed[id] = r.add(r.passed[n.from], r.src[id])
+	default:
+		r.passed[id] = r.passed[n.from]
 	}
 }
 

@@ -12,8 +12,9 @@ const (
 )
 
 // machine is a program as moves: each thread block is a line of them, and a move
-// handles one message, or one chunk of a local step. Everything a move needs is
-// worked out beforehand. The program's structure must be right.
+// handles one message, or one chunk of a local step (see split for another way).
+// Everything a move needs is worked out beforehand. The program's structure must be
+// right.
 type machine struct {
 	p     *ir.Program
 	lines [][]move
@@ -22,16 +23,19 @@ type machine struct {
 	conns int
 }
 
-// move is one thing that a thread block does at once.
+// move is one thing that a thread block does at once: it adds up what it reads and
+// takes, and stores and sends that.
 type move struct {
-	kind     ir.StepKind
 	rank     ir.Rank
 	tb, step int32
-	src, dst int32 // first canonical locations, or none
+	src, dst int32 // first canonical locations read and written, or none
 	n        int32 // chunks
 	in, out  int32 // connections, or none
 	needs    []need
+	adds     bool // reads the destination as well
 	itself   bool // copies onto itself
+	resumes  bool // goes on with what the line's last move came to, of one chunk
+	keeps    bool // the line's next move does
 }
 
 // need is how far another line must have come.
@@ -39,14 +43,12 @@ type need struct{ line, moves int32 }
 
 func newMachine(p *ir.Program, k int32) *machine {
 	m := &machine{p: p}
+	m.layout()
 	first := make([]int32, len(p.GPUs)) // line of a rank's first thread block
 	lines := int32(0)
 	for r := range p.GPUs {
-		g := &p.GPUs[r]
 		first[r] = lines
-		lines += int32(len(g.TBs))
-		m.base = append(m.base, int32(m.cells))
-		m.cells += int(g.Input + g.Output + g.Scratch)
+		lines += int32(len(p.GPUs[r].TBs))
 	}
 	conns := map[connKey]int32{}
 	conn := func(used bool, k connKey) int32 {
@@ -66,7 +68,7 @@ func newMachine(p *ir.Program, k int32) *machine {
 			var over []int32
 			for s := range p.GPUs[r].TBs[t].Steps {
 				st := &p.GPUs[r].TBs[t].Steps[s]
-				mv := move{kind: st.Kind, rank: rank, tb: int32(t), step: int32(s),
+				mv := move{rank: rank, adds: st.Kind.ReadsDst(), tb: int32(t), step: int32(s),
 					in:  conn(st.Kind.Receives(), connKey{st.RecvPeer, rank, st.Chan}),
 					out: conn(st.Kind.Sends(), connKey{rank, st.SendPeer, st.Chan})}
 				size := k
@@ -85,6 +87,15 @@ func newMachine(p *ir.Program, k int32) *machine {
 		m.addNeeds(l, first, ends)
 	}
 	return m
+}
+
+// layout numbers the locations.
+func (m *machine) layout() {
+	for r := range m.p.GPUs {
+		g := &m.p.GPUs[r]
+		m.base = append(m.base, int32(m.cells))
+		m.cells += int(g.Input + g.Output + g.Scratch)
+	}
 }
 
 // cut appends the moves of a step, size chunks each.
@@ -136,7 +147,7 @@ func (m *machine) total() int {
 // reads and writes report whether a move touches a location in that way. A copy
 // onto itself is for others a read: see conflict.
 func (mv *move) reads(c int32) bool {
-	return mv.src != none && mv.src <= c && c < mv.src+mv.n || mv.kind.ReadsDst() && mv.covers(c)
+	return mv.src != none && mv.src <= c && c < mv.src+mv.n || mv.adds && mv.covers(c)
 }
 
 func (mv *move) writes(c int32) bool { return !mv.itself && mv.covers(c) }
@@ -176,11 +187,13 @@ type state struct {
 	took []int32   // of a connection: values taken
 	put  []int32   // of a connection: messages sent
 	got  []int32   // of a connection: messages taken
+	held []int32   // of a line: what its next move goes on with, 0 if it doesn't
 }
 
 func (m *machine) start() *state {
 	s := &state{at: make([]int32, len(m.lines)), mem: make([]int32, m.cells), sent: make([][]int32, m.conns),
-		took: make([]int32, m.conns), put: make([]int32, m.conns), got: make([]int32, m.conns)}
+		took: make([]int32, m.conns), put: make([]int32, m.conns), got: make([]int32, m.conns),
+		held: make([]int32, len(m.lines))}
 	for i := range s.mem {
 		s.mem[i] = int32(i)
 	}
@@ -222,38 +235,56 @@ func (m *machine) step(s *state, l int) {
 	s.at[l]++
 }
 
-// apply makes it on values too, and returns what to undo: the locations written
-// and what they held.
-func (m *machine) apply(s *state, l int, v *values) (old []int32) {
+// undoing is what a move replaced: the values of the locations written, and what
+// the line held.
+type undoing struct {
+	old  []int32
+	held int32
+}
+
+// apply makes it on values too, and returns what to undo.
+func (m *machine) apply(s *state, l int, v *values) undoing {
 	mv := m.next(s, l)
+	u := undoing{held: s.held[l]}
+	x := int32(none)
+	add := func(y int32) {
+		if x == none {
+			x = y
+		} else {
+			x = v.sum(x, y)
+		}
+	}
 	for i := range mv.n {
-		var x int32
+		if x = none; mv.resumes {
+			x = s.held[l]
+		}
 		if mv.in != none {
-			x = s.sent[mv.in][s.took[mv.in]]
+			add(s.sent[mv.in][s.took[mv.in]])
 			s.took[mv.in]++
 		}
-		switch {
-		case mv.kind == ir.Reduce:
-			x = v.sum(s.mem[mv.src+i], s.mem[mv.dst+i])
-		case mv.kind.Reduces():
-			x = v.sum(x, s.mem[mv.src+i])
-		case mv.src != none:
-			x = s.mem[mv.src+i]
+		if mv.src != none {
+			add(s.mem[mv.src+i])
+		}
+		if mv.adds {
+			add(s.mem[mv.dst+i])
 		}
 		if mv.out != none {
 			s.sent[mv.out] = append(s.sent[mv.out], x)
 		}
 		if mv.dst != none {
-			old = append(old, s.mem[mv.dst+i])
+			u.old = append(u.old, s.mem[mv.dst+i])
 			s.mem[mv.dst+i] = x
 		}
 	}
+	if s.held[l] = 0; mv.keeps {
+		s.held[l] = x
+	}
 	m.step(s, l)
-	return old
+	return u
 }
 
 // undo takes line l's last move back.
-func (m *machine) undo(s *state, l int, old []int32) {
+func (m *machine) undo(s *state, l int, u undoing) {
 	s.at[l]--
 	mv := m.next(s, l)
 	if mv.in != none {
@@ -264,9 +295,10 @@ func (m *machine) undo(s *state, l int, old []int32) {
 		s.put[mv.out]--
 		s.sent[mv.out] = s.sent[mv.out][:len(s.sent[mv.out])-int(mv.n)]
 	}
-	for i, x := range old {
+	for i, x := range u.old {
 		s.mem[mv.dst+int32(i)] = x
 	}
+	s.held[l] = u.held
 }
 
 // over reports whether every line is at its end.

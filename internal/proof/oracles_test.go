@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,11 @@ import (
 // what collective, then the ranks. 2 slots of 8 bytes, any size.
 func tiny(t *testing.T, collective, ranks string) *ir.Program {
 	t.Helper()
-	text := "program \"tiny\"\n" + collective + "\ntopology \"FullyConnected\" ranks 2\nprotocol Simple\npolicy auto instances 1\n" +
+	n := 2
+	if strings.Contains(collective, " ranks 3 ") {
+		n = 3
+	}
+	text := "program \"tiny\"\n" + collective + fmt.Sprintf("\ntopology \"FullyConnected\" ranks %d\nprotocol Simple\npolicy auto instances 1\n", n) +
 		"transport slots 2 bytes 8\nwindow min 0 max 0\n" + ranks
 	p, err := ir.ParseProgram(strings.NewReader(text), "tiny")
 	if err != nil {
@@ -204,26 +209,15 @@ tb 0 send=0 recv=0 ch=0
 `, verdict{errors: bounds}},
 }
 
-// TestOracles holds explorer, judge and checker to verdicts made by hand.
+// TestOracles holds explorer, judge and checker to verdicts made by hand. None of them
+// depends on the protocol.
 func TestOracles(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p := tiny(t, c.collective, strings.TrimPrefix(c.ranks, "\n"))
-			e, err := explore(p, effort{runs: 1000, positions: 1000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, _, err := checked(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, v := range map[string]verdict{"explorer": e.verdict, "judge": new(judge).decide(p).verdict, "checker": got} {
-				if differ(v, c.want) != "" {
-					t.Errorf("%s: got %v, want %v", name, v, c.want)
-				}
-			}
-			if !e.complete {
-				t.Error("not all interleavings were tried")
+			for _, protocol := range []ir.Protocol{ir.Simple, ir.LL, ir.LL128} {
+				p.Spec = withProtocol(p.Spec, protocol)
+				judged(t, p, c.want)
 			}
 		})
 	}
@@ -234,7 +228,7 @@ func TestOracles(t *testing.T) {
 // two moves that conflict can be made in one state. Messages of more chunks and
 // slots that run out only forbid interleavings, so they end in no other way.
 func TestReduction(t *testing.T) {
-	programs, racy, stuck, most := 0, 0, 0, 0
+	programs, split, racy, stuck, most := 0, 0, 0, 0, 0
 	for seed := uint64(1); programs < 300; seed++ {
 		p, err := randomProgram(seed)
 		if err != nil {
@@ -243,7 +237,7 @@ func TestReduction(t *testing.T) {
 		if brokenRules(p) != 0 {
 			continue
 		}
-		m := newMachine(p, 1)
+		m := finest(p)
 		v := newValues(m.cells)
 		w := exploreAll(m, v, unlimited, 5000)
 		x := newSearch(m, v, 5000)
@@ -253,7 +247,9 @@ func TestReduction(t *testing.T) {
 		}
 		programs++
 		if w.adjacent {
-			racy++
+			if racy++; flagged(p) {
+				split++
+			}
 		}
 		if w.stuck > 0 {
 			stuck++
@@ -274,8 +270,8 @@ func TestReduction(t *testing.T) {
 			t.Errorf("seed %d: stuck %v, races %v, want %v and %v", seed, x.stuck > 0, x.races, w.stuck > 0, w.adjacent)
 		}
 	}
-	t.Logf("%d programs, %d with races, %d that get stuck, up to %d different ends", programs, racy, stuck, most)
-	if racy < 30 || stuck < 5 || most < 4 {
+	t.Logf("%d programs, %d with races, %d of those of LL and LL128, %d that get stuck, up to %d different ends", programs, racy, split, stuck, most)
+	if racy < 30 || split < 20 || stuck < 5 || most < 4 {
 		t.Error("too few of them are of interest")
 	}
 }

@@ -54,14 +54,31 @@ func newRawSteps(rng *rand.Rand, meets bool) *ir.Program {
 			p.GPUs[r].TBs[t] = ir.ThreadBlock{Send: ir.None, Recv: ir.None}
 		}
 	}
+	trips := 0 // it has nothing else, if any
+	if !meets {
+		p.Protocol = ir.Protocol(g.IntN(int(ir.LL128) + 1))
+		if trips = g.IntN(7) - 3; flagged(p) {
+			trips = g.IntN(5) - 1
+		}
+	}
 	g.d = newDraft(p)
+	for range max(trips, 0) {
+		g.trip()
+	}
 	for range 2 + g.IntN(6) {
+		if trips > 0 {
+			break
+		}
 		if g.IntN(4) == 0 {
 			g.step(g.IntN(int(ranks)), g.IntN(g.tbs), ir.Step{Kind: ir.Copy + ir.StepKind(g.IntN(2)), Count: 1 + g.Int32N(2)})
 			continue
 		}
 		if meets && g.IntN(3) == 0 {
 			g.exchange()
+			continue
+		}
+		if !meets && g.IntN(4) == 0 {
+			g.trip()
 			continue
 		}
 		g.transfer()

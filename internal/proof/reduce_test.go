@@ -7,10 +7,15 @@ import (
 
 // search explores every interleaving that can make a difference, message by
 // message with endless slots: dynamic partial-order reduction (Flanagan and
-// Godefroid, POPL 2005) with sleep sets. Moves of two thread blocks that both can
-// be made depend on one another only if they conflict in memory: taking a message
+// Godefroid, POPL 2005) with sleep sets. Moves of two lines that both can be made
+// depend on one another only if they conflict in memory: taking a message
 // commutes with adding one, and posting with whatever else. So a program without
 // races is run once, and one with races once for every order of its conflicts.
+//
+// Where a race is tried the other way round follows the source sets of Abdulla,
+// Aronis, Jonsson and Sagonas (POPL 2014). Simply trying the later of the two moves
+// first is not enough together with sleep sets: it may be asleep there, and then
+// nothing would be tried.
 type search struct {
 	m *machine
 	s *state
@@ -31,8 +36,11 @@ type search struct {
 // event is a move made.
 type event struct{ line, move, depth int32 }
 
-// node is a state on the way: sets of lines as bits.
-type node struct{ enabled, todo uint64 }
+// node is a state on the way: lines to be tried there, as bits, and the move made.
+type node struct {
+	todo uint64
+	made event
+}
 
 // clock counts the moves of every line that came before.
 type clock []int32
@@ -45,7 +53,7 @@ func (c clock) join(d clock) {
 
 func (c clock) knows(e event) bool { return c[e.line] > e.move }
 
-// maxLines is how many thread blocks a set of lines holds; see source.small.
+// maxLines is how many a set of lines holds; see source.small.
 const maxLines = 64
 
 func newSearch(m *machine, v *values, limit int) *search {
@@ -79,7 +87,7 @@ func (x *search) visit(sleep uint64) {
 		return
 	}
 	awake := enabled &^ sleep
-	n := &node{enabled: enabled, todo: awake & -awake}
+	n := &node{todo: awake & -awake}
 	x.path = append(x.path, n)
 	for done := uint64(0); ; {
 		todo := n.todo &^ done &^ sleep
@@ -111,6 +119,7 @@ func (x *search) play(l int, asleep uint64) {
 	mv := x.m.next(x.s, l)
 	c := x.before(l, mv)
 	e := event{int32(l), x.s.at[l], int32(len(x.path) - 1)}
+	x.path[e.depth].made = e
 	x.meet(mv, c, e)
 	c[l] = e.move + 1
 	x.clocks[l] = append(x.clocks[l][:e.move], c)
@@ -131,11 +140,11 @@ func (x *search) play(l int, asleep uint64) {
 			x.reader[cell] = append(slices.Clip(x.reader[cell]), e)
 		}
 	})
-	old := x.m.apply(x.s, l, x.v)
+	u := x.m.apply(x.s, l, x.v)
 
 	x.visit(asleep)
 
-	x.m.undo(x.s, l, old)
+	x.m.undo(x.s, l, u)
 	for _, k := range slices.Backward(marks) {
 		x.writer[k.cell], x.reader[k.cell] = k.writer, k.reader
 	}
@@ -162,33 +171,50 @@ func (x *search) before(l int, mv *move) clock {
 }
 
 // meet notes for every earlier move that conflicts with this one, in no order so
-// far, that this one should have been tried there first; and joins their clocks,
-// as in this run they do come before.
+// far, that the two should be tried the other way round; and joins their clocks, as in
+// this run they do come before.
 func (x *search) meet(mv *move, c clock, e event) {
 	var met []event
 	mv.touched(func(cell int32) {
-		if w := x.writer[cell]; w.line != none && w.line != e.line {
+		if w := x.writer[cell]; w.line != none && w.line != e.line && !c.knows(w) {
 			met = append(met, w)
 		}
 		if mv.writes(cell) {
 			for _, r := range x.reader[cell] {
-				if r.line != e.line {
+				if r.line != e.line && !c.knows(r) {
 					met = append(met, r)
 				}
 			}
 		}
 	})
-	known := slices.Clone(c)
 	for _, f := range met {
-		if known.knows(f) {
-			continue
-		}
 		x.races = true
-		if n := x.path[f.depth]; n.enabled>>e.line&1 == 1 {
-			n.todo |= 1 << e.line
-		} else {
-			n.todo |= n.enabled
-		}
 		c.join(x.clocks[f.line][f.move])
+	}
+	for _, f := range met {
+		x.turn(f, c, e)
+	}
+}
+
+// turn sees to it that where f was made something is tried that leads to e before f:
+// one of the moves that can come first among those since f which don't come after it.
+// If one of them was tried before the way here, it led there.
+func (x *search) turn(f event, c clock, e event) {
+	var others []event
+	first := uint64(0)
+	add := func(g event, before clock) {
+		if !slices.ContainsFunc(others, before.knows) {
+			first |= 1 << g.line
+		}
+		others = append(others, g)
+	}
+	for _, n := range x.path[f.depth+1 : e.depth] {
+		if before := x.clocks[n.made.line][n.made.move]; !before.knows(f) {
+			add(n.made, before)
+		}
+	}
+	add(e, c)
+	if n := x.path[f.depth]; n.todo&first == 0 {
+		n.todo |= first & -first
 	}
 }

@@ -25,14 +25,15 @@ type source struct {
 	fromLibrary bool // of the library, so it has to be right
 }
 
-// smallMoves is how many moves a program has that the explorer judges.
+// smallMoves is how many moves a program has that the explorer judges; with LL and
+// LL128 a chunk of a step is up to three of them.
 const smallMoves = 160
 
 func (s source) small() bool {
 	if brokenRules(s.p) != 0 {
 		return true // nothing to explore
 	}
-	m := newMachine(s.p, 1)
+	m := finest(s.p)
 	return m.total() <= smallMoves && len(m.lines) <= maxLines
 }
 
@@ -44,10 +45,10 @@ var sizes = []map[string]string{
 
 // libraryPrograms are all algorithms in several sizes and both modes, compiled
 // without limits, with one and with two instances, for connections that hold
-// single chunks as well as for those of MSCCL.
-func libraryPrograms(t *testing.T) []source {
+// single chunks as well as for those of MSCCL, with one of some protocols.
+func libraryPrograms(t *testing.T, protocols ...string) []source {
 	t.Helper()
-	return library(t, func(d *ir.ChunkDAG, i int) compiler.Options {
+	return library(t, protocols, func(d *ir.ChunkDAG, i int) compiler.Options {
 		if i%2 == 1 {
 			return compiler.Options{Target: ir.TargetRCCL, Slots: 2, SlotBytes: 64, MaxBytes: 4096}
 		}
@@ -55,9 +56,9 @@ func libraryPrograms(t *testing.T) []source {
 	})
 }
 
-// library compiles all algorithms in several sizes and both modes; options may
-// change a program before it is compiled.
-func library(t *testing.T, options func(d *ir.ChunkDAG, i int) compiler.Options) []source {
+// library compiles all algorithms in several sizes and both modes, with one of some
+// protocols; options may change a program before it is compiled.
+func library(t *testing.T, protocols []string, options func(d *ir.ChunkDAG, i int) compiler.Options) []source {
 	t.Helper()
 	var out []source
 	for _, name := range algorithms.Names() {
@@ -81,11 +82,12 @@ func library(t *testing.T, options func(d *ir.ChunkDAG, i int) compiler.Options)
 			if params["instances"] && i%3 == 1 {
 				args["instances"] = "2"
 			}
-			id := argsName(args)
-			if done[id] {
+			if done[argsName(args)] {
 				continue
 			}
-			done[id] = true
+			done[argsName(args)] = true
+			args["protocol"] = protocols[len(out)%len(protocols)]
+			id := argsName(args)
 			s, err := loadAlgorithm(name, args)
 			if err != nil {
 				if strings.Contains(err.Error(), "must be a power of two") {

@@ -48,7 +48,11 @@ func (v *values) sum(a, b int32) int32 {
 
 // keyOf is a list as a string, for use as a key.
 func keyOf(lists ...[]int32) string {
-	var b []byte
+	size := 0
+	for _, list := range lists {
+		size += 4*len(list) + 4
+	}
+	b := make([]byte, 0, size)
 	for _, list := range lists {
 		for _, x := range list {
 			b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24))

@@ -1,5 +1,7 @@
 package proof
 
+import "slices"
+
 // whole is what an unreduced search finds: every state that can be reached, one
 // by one.
 type whole struct {
@@ -17,7 +19,7 @@ func exploreAll(m *machine, v *values, slots int32, limit int) whole {
 	s := m.start()
 	var visit func()
 	visit = func() {
-		key := keyOf(append([][]int32{s.at, s.mem}, s.sent...)...)
+		key := keyOf(append([][]int32{s.at, s.mem, s.held}, s.sent...)...)
 		if seen[key] || !w.complete {
 			return
 		}
@@ -41,9 +43,9 @@ func exploreAll(m *machine, v *values, slots int32, limit int) whole {
 			}
 		}
 		for _, l := range can {
-			old := m.apply(s, l, v)
+			u := m.apply(s, l, v)
 			visit()
-			m.undo(s, l, old)
+			m.undo(s, l, u)
 		}
 	}
 	visit()
@@ -54,33 +56,29 @@ func exploreAll(m *machine, v *values, slots int32, limit int) whole {
 // up to a limit, and reports whether one is a dead end. Values don't matter here.
 func stuckSomewhere(m *machine, slots int32, limit int) (stuck, complete bool) {
 	seen := map[string]bool{}
-	type position struct{ at, put, got []int32 }
-	clone := func(s *state) position {
-		return position{append([]int32(nil), s.at...), append([]int32(nil), s.put...), append([]int32(nil), s.got...)}
-	}
 	s := m.start()
-	todo := []position{clone(s)}
+	todo := []*state{{at: s.at, put: s.put, got: s.got}}
 	seen[keyOf(s.at)] = true // positions say how many messages came and went
 	for len(todo) > 0 {
 		p := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		moved := false
 		for l := range m.lines {
-			s.at, s.put, s.got = p.at, p.put, p.got
-			if !m.enabled(s, l, slots) {
+			if !m.enabled(p, l, slots) {
 				continue
 			}
 			moved = true
-			next := clone(s)
-			s.at, s.put, s.got = next.at, next.put, next.got
-			m.step(s, l)
-			if key := keyOf(next.at); !seen[key] {
+			p.at[l]++
+			key := keyOf(p.at)
+			p.at[l]--
+			if !seen[key] {
 				seen[key] = true
+				next := &state{at: slices.Clone(p.at), put: slices.Clone(p.put), got: slices.Clone(p.got)}
+				m.step(next, l)
 				todo = append(todo, next)
 			}
 		}
-		s.at, s.put, s.got = p.at, p.put, p.got
-		if stuck = stuck || !moved && !m.over(s); len(seen) > limit {
+		if stuck = stuck || !moved && !m.over(p); len(seen) > limit {
 			return stuck, false
 		}
 	}
