@@ -2,6 +2,7 @@ package viz_test
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"flag"
 	"io"
@@ -80,9 +81,10 @@ func TestDOT(t *testing.T) {
 		write func(io.Writer) error
 		nodes int
 	}{
-		{"chunks.dot", func(w io.Writer) error { return viz.DOTChunks(w, c) }, 4},
-		{"instrs.dot", func(w io.Writer) error { return viz.DOTInstrs(w, i) }, 4},
-		{"program.dot", func(w io.Writer) error { return viz.DOTProgram(w, p) }, 7},
+		{"chunks.dot", dotOf(viz.Chunks(c)), 4},
+		{"instrs.dot", dotOf(viz.Instructions(i, viz.StageInstructions)), 4},
+		{"program.dot", dotOf(viz.Schedule(p)), 7},
+		{"topology.dot", dotOf(viz.Connections(p)), 3},
 	} {
 		var b bytes.Buffer
 		if err := g.write(&b); err != nil {
@@ -113,6 +115,16 @@ func TestDOT(t *testing.T) {
 	}
 }
 
+// dotOf writes a picture that was made, or says why it wasn't.
+func dotOf(p *viz.Picture, err error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if err != nil {
+			return err
+		}
+		return viz.WriteDOT(w, p)
+	}
+}
+
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
@@ -120,17 +132,31 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestMalformedIsRefused(t *testing.T) {
 	c := parsed(t, ir.ParseChunkDAG, "chunkdag "+header+chunks)
 	c.Ops[0].Dst.Rank = 3
-	if err := viz.DOTChunks(io.Discard, c); err == nil {
+	if _, err := viz.Chunks(c); err == nil {
 		t.Error("an operation on a rank that is not there was drawn")
 	}
 	i := parsed(t, ir.ParseInstrDAG, "instrdag "+header+instrs)
 	i.Instrs[0].SendTo = 7
-	if err := viz.DOTInstrs(io.Discard, i); err == nil {
+	if _, err := viz.Instructions(i, viz.StageFused); err == nil {
 		t.Error("a message to an instruction that is not there was drawn")
 	}
 	p := parsed(t, ir.ParseProgram, "program "+header+steps)
 	p.GPUs = nil
-	if err := viz.DOTProgram(io.Discard, p); err == nil {
+	if _, err := viz.Schedule(p); err == nil {
 		t.Error("a program without GPUs was drawn")
+	}
+}
+
+// wellFormed reports what is no XML.
+func wellFormed(t *testing.T, text []byte) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(text))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Errorf("not XML: %v", err)
+			return
+		}
 	}
 }

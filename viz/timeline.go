@@ -211,9 +211,10 @@ func (t *timeline) arrows(events []ir.Event) {
 		tiles = max(tiles, e.Tile+1)
 	}
 	id := 0
-	for _, m := range messages(t.prog) {
+	s := newSchedule(t.prog)
+	for _, m := range s.messages() {
 		for tile := range tiles {
-			from, to := at[key{m.from, tile}], at[key{m.to, tile}]
+			from, to := at[key{s.at[m[0]], tile}], at[key{s.at[m[1]], tile}]
 			if from == nil || to == nil {
 				continue
 			}
