@@ -79,6 +79,8 @@ type Program struct {
 	WantXML   bool     // the script called XML()
 	WantCheck bool     // the script called Check()
 	Pos       diag.Pos // of the with that traced it
+
+	traced *program
 }
 
 // Param is one declared parameter, for flags and help.

@@ -131,7 +131,7 @@ func (p *program) exit() error {
 	}
 	if p.in.loading == 0 {
 		p.in.script.Programs = append(p.in.script.Programs, Program{Name: p.spec.Name, DAG: dag,
-			WantXML: p.wantXML, WantCheck: p.wantCheck, Pos: p.opened})
+			WantXML: p.wantXML, WantCheck: p.wantCheck, Pos: p.opened, traced: p})
 	}
 	return nil
 }
