@@ -15,7 +15,7 @@ SEEDS    ?= 1000
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos bench bench-gpu gpu-test growth docs cover cuda cuda-archs cuda-host cuda-check cuda-tsan yardsticks lint-cuda clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos clients bench bench-gpu gpu-test growth docs cover cuda cuda-archs cuda-host cuda-check cuda-tsan yardsticks lint-cuda clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,9 @@ teeth: setup-build ## make mistakes in the checker, which explorer and mutants m
 
 chaos: setup-build ## run every algorithm under SEEDS seeds of the CPU interpreter's chaos mode (1000)
 	@MSCCLSH_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 2h -run '^TestChaos' ./internal/endtoend ./runtime/cpu
+
+clients: setup-build ## drive pages, shell, language server and kernel with a browser, a terminal, an editor and Jupyter
+	@scripts/clients.sh
 
 bench: build ## measure the command and the packages; see docs/benchmarks.md
 	@scripts/bench.sh $(BIN)

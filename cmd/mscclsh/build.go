@@ -18,7 +18,7 @@ import (
 // compile makes a program of a trace and reports on it.
 // pos is where the program began, for messages that know no better.
 func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG, pos diag.Pos) error {
-	if s.recall(d) {
+	if s.drawing == nil && s.recall(d) {
 		s.report.Program.Source = pos.String()
 		return nil
 	}
@@ -31,11 +31,14 @@ func (s *Session) compile(ctx context.Context, d *ir.ChunkDAG, pos diag.Pos) err
 	var passes passJudge
 	observe := func(st compiler.Stage) {
 		dumps.take(st)
+		if s.drawing != nil {
+			s.drawing.keep(st)
+		}
 		if s.Set.CheckPass {
 			passes.take(ctx, st)
 		}
 	}
-	if len(dumps) > 0 || s.Set.CheckPass {
+	if len(dumps) > 0 || s.Set.CheckPass || s.drawing != nil {
 		opt.Observe = observe
 		observe(compiler.Stage{Pass: tracePass, Chunks: d})
 	}

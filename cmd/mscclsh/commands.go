@@ -103,6 +103,11 @@ against the others, launched one after another on the same buffers (phases).
 			Script:  true,
 			Run:     func(ctx context.Context, s *Session, args []string) error { return s.Bench(ctx, args) },
 		},
+		drawEntry(),
+		shellEntry(),
+		tutorialEntry(),
+		lspEntry(),
+		kernelEntry(),
 		{
 			Name:  "algorithms",
 			Short: "List the algorithms of the library",
@@ -161,7 +166,7 @@ against the others, launched one after another on the same buffers (phases).
 			Args:    "[COMMAND]",
 			Short:   "Print the help of a command",
 			MaxArgs: 1,
-			Values:  []string{"check", "bench", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
+			Values:  []string{"check", "bench", "draw", "shell", "tutorial", "lsp", "kernel", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
 			Run: func(_ context.Context, s *Session, args []string) error {
 				name := ""
 				if len(args) > 0 {
@@ -187,7 +192,7 @@ func optionalMark(p compiler.PassInfo) string {
 func flagNames() []string {
 	var names []string
 	for _, f := range flagTable() {
-		if !slices.Contains(onlyOfCheck[:], f.Name) && !onlyOfBench(f.Name) {
+		if !slices.Contains(onlyOfCheck[:], f.Name) && !onlyOfBench(f.Name) && !onlyOfDraw(f.Name) && !onlyOfTutorial(f.Name) && !onlyOfKernel(f.Name) {
 			names = append(names, f.Name)
 		}
 	}

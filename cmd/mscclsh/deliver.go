@@ -15,6 +15,9 @@ import (
 // deliver does with a program, compiled or read, what the call asks for: judges
 // it, writes it, runs it. A program that is wrong is neither written nor run.
 func (s *Session) deliver(ctx context.Context, run bool) error {
+	if s.drawing != nil {
+		return s.draw(ctx)
+	}
 	if err := s.check(ctx); err != nil || s.wrong() {
 		return err
 	}

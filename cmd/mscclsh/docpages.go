@@ -22,12 +22,13 @@ func docTable() []docPage {
 			return err
 		}},
 		{"cli", "commands, flags and exit codes", writeCLIPage},
+		{"shell", "the shell: statements, commands, keys", writeShellPage},
 		{"passes", "the compiler's passes", writePassesPage},
 		{"findings", "what the checker finds, each with an example", writeFindingsPage},
 	}
 }
 
-func docPages() []string { return []string{"language", "cli", "passes", "findings"} }
+func docPages() []string { return []string{"language", "cli", "shell", "passes", "findings"} }
 
 // doc prints a page, or the list of pages.
 func (s *Session) doc(args []string) error {

@@ -25,6 +25,9 @@ func (s *Settings) runs() error {
 			return badCall("flag-unused", "--%s is for mscclsh check", onlyOfCheck[i])
 		}
 	}
+	if s.Lesson.flag != "" {
+		return badCall("flag-unused", "--%s is for mscclsh tutorial", s.Lesson.flag)
+	}
 	return nil
 }
 

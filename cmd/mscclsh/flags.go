@@ -32,7 +32,7 @@ func (f *toolFlag) takesValue() bool { return f.Arg != "" }
 
 // flagTable lists the tool's flags in the order of the help.
 func flagTable() []toolFlag {
-	return slices.Concat(emitFlags(), readFlags(), compileFlags(), judgeFlags(), runFlags(), backendFlags(), reportFlags(), benchFlags())
+	return slices.Concat(emitFlags(), readFlags(), compileFlags(), judgeFlags(), runFlags(), backendFlags(), reportFlags(), benchFlags(), drawFlags(), lessonFlags(), kernelFlags())
 }
 
 func emitFlags() []toolFlag {

@@ -18,7 +18,7 @@ func (s *Session) file(ctx context.Context, f *format, src source, rest []string
 		writeHelp(s.Out, &commandTable()[0])
 		return nil
 	}
-	tool := flagTable()
+	tool := s.toolFlags()
 	args, err := splitScriptArgs(rest, tool)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *Session) each(n int, do func(i int) error) error {
 
 // fits refuses flags that mean nothing for this call.
 func (s *Session) fits(f *format) error {
-	if s.judgeOnly {
+	if s.drawing == nil && s.judgeOnly {
 		if err := s.Set.judgesOnly(); err != nil {
 			return err
 		}
@@ -74,6 +74,12 @@ func (s *Session) fits(f *format) error {
 		return err
 	}
 	if err := s.checkBench(); err != nil {
+		return err
+	}
+	if err := s.checkDraw(); err != nil {
+		return err
+	}
+	if err := s.checkKernel(); err != nil {
 		return err
 	}
 	if err := s.Set.checkTrace(s.benching); err != nil {
@@ -140,7 +146,7 @@ func (s *Session) modes(im *imported) ([]*ir.Program, error) {
 	switch {
 	case len(out) == 0:
 		return nil, badCall("mode", "--%s: program %q declares %s only", modeFlag(s.Set.InPlace), all[0].Name, modeName(!s.Set.InPlace))
-	case len(out) > 1 && (s.Set.Emit != "" || s.Set.Output != "" || s.Set.Trace != ""):
+	case len(out) > 1 && (s.drawing != nil || s.Set.Emit != "" || s.Set.Output != "" || s.Set.Trace != ""):
 		s.warn(diag.Warningf(diag.Pos{}, "mode", "the file declares two modes; this is the one in place").
 			Suggest("--out-of-place is the other one"))
 		out = out[:1]

@@ -28,7 +28,7 @@ func run(args []string) int {
 	// where something can't be interrupted.
 	finished := make(chan struct{})
 	defer close(finished)
-	context.AfterFunc(ctx, func() {
+	keep := context.AfterFunc(ctx, func() {
 		stop()
 		select {
 		case <-finished:
@@ -39,9 +39,12 @@ func run(args []string) int {
 
 	s := NewSession(os.Stdout, os.Stderr)
 	defer s.Close()
+	s.release = func() { // the shell deals with Ctrl-C itself
+		keep()
+		stop()
+	}
 	if len(args) == 0 {
-		writeShortHelp(s.Err)
-		return exitCall
+		args = []string{"shell"}
 	}
 	return exitCode(s.Exec(ctx, args))
 }

@@ -38,6 +38,9 @@ func (s *Session) open(ctx context.Context, file string) (source, error) {
 		return source{}, scriptNotFound(file, err)
 	}
 	s.input = file
+	if s.drawing != nil {
+		s.drawing.source = data
+	}
 	return source{file, data}, nil
 }
 
@@ -114,7 +117,7 @@ func (s *Session) trace(ctx context.Context, src source, rest []string) ([]*star
 		return nil, err
 	}
 	found, err := choosePrograms(script.Programs, s.Set.Program, src.file)
-	if err == nil && len(found) > 1 && !s.Set.against(againstPhases) && (!python || s.Set.File != "" && !s.Set.toStdout() || s.Set.Output != "" || s.Set.Trace != "") {
+	if err == nil && len(found) > 1 && !s.Set.against(againstPhases) && (!python || s.drawing != nil || s.Set.File != "" && !s.Set.toStdout() || s.Set.Output != "" || s.Set.Trace != "") {
 		return nil, severalPrograms(found, src.file)
 	}
 	return found, err
@@ -139,7 +142,7 @@ func severalPrograms(found []*starlib.Program, file string) error {
 // traceStarlark runs a script of this project's language; nil without an error if
 // only help was asked for.
 func (s *Session) traceStarlark(ctx context.Context, src source, rest []string) (*starlib.Script, error) {
-	tool := flagTable()
+	tool := s.toolFlags()
 	help, rest := cutHelp(rest)
 	args, err := splitScriptArgs(rest, tool)
 	if err != nil {
@@ -197,6 +200,9 @@ func readScript(ctx context.Context, file string) ([]byte, error) {
 			return nil, badCall("no-file", "%s: no such script in the library", file)
 		}
 		return source, nil
+	}
+	if source, ok, err := readTutorial(file); ok {
+		return source, err
 	}
 	if strings.HasPrefix(file, "@") {
 		return nil, badCall("no-file", "%s: no such script in the library", file)

@@ -31,12 +31,14 @@ type Session struct {
 	phases    []*ir.Program // of --against phases
 	from      diag.Pos      // where it began, invalid if it was read
 	judgeOnly bool          // nothing is emitted or run
+	drawing   *drawing      // the program is drawn; nil otherwise
 	benching  bool          // the program is measured at many sizes
 	size      int64         // that bench is about, 0 outside
 	auto      *autoPrograms // of protocol auto, for bench
 	input     string        // the file that the call is about
 	checked   *verdict      // of the script's last Check(), nil without one
 	failed    bool          // a Check() of the script failed
+	release   func()        // leaves Ctrl-C to the caller; nil if nobody listens for it
 }
 
 // NewSession makes a session that writes to out and err.
@@ -118,7 +120,7 @@ func (s *Session) finish(ctx context.Context, err error) error {
 		if werr := s.report.writeJSON(s.Out); werr != nil && err == nil {
 			err = cannot("writing the report: %w", werr)
 		}
-	case s.Set.Quiet, s.report.Program == nil, exitCode(err) > exitWrong:
+	case s.Set.Quiet, s.drawing != nil, s.report.Program == nil, exitCode(err) > exitWrong:
 	case s.emitsToOut():
 		// Standard output is the program's; a person hears of a run alone.
 		if s.report.Run != nil || s.wrong() {

@@ -62,6 +62,10 @@ type Settings struct {
 	CSV       bool
 	BenchFlag string // one that only bench has and that was given
 
+	Draw   drawSettings   // of draw alone
+	Lesson lessonSettings // of tutorial alone
+	Kernel kernelSettings // of kernel alone
+
 	Quiet   bool
 	JSON    bool
 	Verbose bool // a table with all messages
@@ -108,7 +112,7 @@ func (s *Settings) validate() error {
 	if err := s.validateJudging(); err != nil {
 		return err
 	}
-	if s.Emit == "" && s.File != "" && s.File != "-" {
+	if !s.Draw.on && s.Emit == "" && s.File != "" && s.File != "-" {
 		form := formatOfName(s.File)
 		if form == nil || form.write == nil {
 			return badCallHint("emit-form", "give --emit "+strings.Join(emitForms(), ", --emit ")+

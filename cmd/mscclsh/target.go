@@ -13,7 +13,7 @@ func (s *Session) target(p ir.Protocol) ir.Target {
 		return ir.TargetPlain
 	case set.Emit == "xml", set.Emit == "" && set.WritesXML:
 		return ir.TargetMSCCL
-	case set.Emit != "" || s.judgeOnly:
+	case set.Emit != "" || s.judgeOnly && s.drawing == nil:
 		if p == ir.Direct && !set.DirectAsSimple || p == ir.AutoProtocol {
 			return ir.TargetNative
 		}

@@ -47,9 +47,7 @@ func (s *Session) writeTimeline(p *ir.Program, backend string, bytes int64, even
 	if s.input != "" && overwrites(s.Set.Trace, s.input) {
 		return badCall("output", "writing %s: that is the file which the program comes from", s.Set.Trace)
 	}
-	about := [][2]string{{"program", p.Name}, {"collective", p.Coll.String()}, {"ranks", strconv.Itoa(int(p.Ranks()))},
-		{"protocol", p.Protocol.String()}, {"bytes", strconv.FormatInt(bytes, 10)}, {"dtype", s.Set.DType.String()},
-		{"backend", backend}}
+	about := s.aboutRun(p, backend, bytes)
 	err := writeFile(s.Set.Trace, func(w io.Writer) error {
 		if err := viz.Timeline(w, p, events, about); err != nil {
 			return cannot("writing %s: %w", s.Set.Trace, err)
@@ -61,4 +59,11 @@ func (s *Session) writeTimeline(p *ir.Program, backend string, bytes int64, even
 	}
 	s.report.Timeline = &TimelinePart{File: s.Set.Trace, Events: len(events)}
 	return nil
+}
+
+// aboutRun says what was run, for a timeline.
+func (s *Session) aboutRun(p *ir.Program, backend string, bytes int64) [][2]string {
+	return [][2]string{{"program", p.Name}, {"collective", p.Coll.String()}, {"ranks", strconv.Itoa(int(p.Ranks()))},
+		{"protocol", p.Protocol.String()}, {"bytes", strconv.FormatInt(bytes, 10)}, {"dtype", s.Set.DType.String()},
+		{"backend", backend}}
 }

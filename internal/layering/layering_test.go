@@ -30,6 +30,7 @@ var rules = map[string][]string{
 	"machine":           {"ir", "internal/diag"},
 	"runtime":           {"ir", "internal/diag", "machine"},
 	"runtime/cpu":       {"runtime", "ir", "internal/diag", "machine"},
+	"runtime/sim":       {"ir", "internal/diag"},
 	"runtime/cuda":      {"runtime", "ir", "internal/diag", "github.com/ebitengine/purego"},
 	"viz":               {"ir", "internal/diag", "github.com/charmbracelet/lipgloss"},
 	"algorithms":        {},
@@ -40,8 +41,13 @@ var rules = map[string][]string{
 	"internal/endtoend": {},
 	"internal/proof":    {},
 	"internal/sarif":    {"internal/diag"},
-	"cmd/mscclsh": {"internal/diag", "internal/sarif", "ir", "ir/mscclxml", "ir/plan", "starlib", "starlib/pyfront", "compiler", "checker", "machine", "runtime",
-		"runtime/cpu", "runtime/cuda", "viz", "algorithms", "github.com/charmbracelet/lipgloss", "github.com/mattn/go-isatty",
+	"internal/notebook": {"internal/diag"},
+	"internal/lsp":      {"starlib", "internal/diag", "go.starlark.net/"},
+	"internal/jupyter":  {"github.com/go-zeromq/zmq4"},
+
+	"internal/jupyter/jupytertest": {"internal/jupyter", "github.com/go-zeromq/zmq4"},
+	"cmd/mscclsh": {"internal/diag", "internal/jupyter", "internal/lsp", "internal/sarif", "ir", "ir/mscclxml", "ir/plan", "starlib", "starlib/pyfront", "compiler", "checker", "machine", "runtime",
+		"runtime/cpu", "runtime/sim", "runtime/cuda", "viz", "algorithms", "tutorials", "internal/notebook", "github.com/charmbracelet/lipgloss", "github.com/chzyer/readline", "github.com/mattn/go-isatty",
 		"github.com/spf13/cobra", "github.com/spf13/pflag"},
 }
 
@@ -109,7 +115,7 @@ func TestImports(t *testing.T) {
 // the checker must stay usable without a terminal, a runtime or one another.
 func TestReach(t *testing.T) {
 	packages := list(t)
-	for _, name := range []string{"trace", "compiler", "checker", "viz", "runtime", "runtime/cpu", "runtime/cuda", "starlib"} {
+	for _, name := range []string{"trace", "compiler", "checker", "viz", "runtime", "runtime/cpu", "runtime/sim", "runtime/cuda", "starlib"} {
 		p := packages[module+name]
 		if p == nil {
 			t.Errorf("package %s is not there", name)

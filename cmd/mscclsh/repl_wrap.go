@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+)
+
+// wrapper breaks the lines that a terminal would break, between words and with what
+// follows set in. Rows of a table that are indented are moved left instead, as far
+// as that is enough. It takes whole lines; what is left of one waits for Flush.
+type wrapper struct {
+	w     io.Writer
+	width int
+	exact bool // lines go out as they are
+	rest  []byte
+}
+
+func (x *wrapper) Write(p []byte) (int, error) {
+	if x.exact {
+		return x.w.Write(p)
+	}
+	x.rest = append(x.rest, p...)
+	var out bytes.Buffer
+	for {
+		end := bytes.IndexByte(x.rest, '\n')
+		if end < 0 {
+			break
+		}
+		out.WriteString(fitLine(string(x.rest[:end]), x.width))
+		out.WriteByte('\n')
+		x.rest = x.rest[end+1:]
+	}
+	if out.Len() == 0 {
+		return len(p), nil
+	}
+	if _, err := x.w.Write(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes a line that has no end.
+func (x *wrapper) Flush() {
+	if len(x.rest) > 0 {
+		_, _ = x.w.Write(x.rest) // whoever writes the next line hears of it
+		x.rest = nil
+	}
+}
+
+// fitLine breaks a line that is wider than width.
+func fitLine(line string, width int) string {
+	over := lipgloss.Width(line) - width
+	if over <= 0 || width < narrowest {
+		return line
+	}
+	text := strings.TrimLeft(line, " ")
+	indent := len(line) - len(text)
+	if strings.Contains(text, "   ") {
+		if over <= indent {
+			return line[over:]
+		}
+		return line // a picture, or a table that is too wide: a break would only hide its columns
+	}
+	hang := min(indent+4, width/2)
+	var b strings.Builder
+	b.WriteString(line[:indent])
+	at, first := indent, true
+	for _, word := range strings.Split(text, " ") {
+		n := lipgloss.Width(word)
+		switch {
+		case first:
+		case at+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", hang))
+			at = hang
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+		first = false
+	}
+	return b.String()
+}
