@@ -44,6 +44,52 @@ func (p *Picture) levels() {
 	}
 }
 
+// within takes the room of connections into the order: more are pairs of nodes of
+// which the first has to run before the second can, because it makes room for what
+// that one sends. Depths, and with them the places of nodes, stay.
+func (p *Picture) within(more [][2]int32) {
+	if len(more) == 0 {
+		return
+	}
+	n := len(p.Nodes)
+	ends, begins := p.adjacent(true), p.adjacent(false)
+	freed := make(map[int32][]int32, len(more))
+	left, turn := make([]int32, n), make([]int32, n)
+	for v := range n {
+		left[v] = int32(len(ends.of(int32(v))))
+	}
+	for _, m := range more {
+		freed[m[0]] = append(freed[m[0]], m[1])
+		left[m[1]]++
+	}
+	var ready []int32
+	for v := range n {
+		if left[v] == 0 {
+			ready = append(ready, int32(v))
+		}
+	}
+	for i := 0; i < len(ready); i++ {
+		v := ready[i]
+		after := func(u int32) {
+			turn[u] = max(turn[u], turn[v]+1)
+			if left[u]--; left[u] == 0 {
+				ready = append(ready, u)
+			}
+		}
+		for _, e := range begins.of(v) {
+			after(p.Edges[e].To)
+		}
+		for _, u := range freed[v] {
+			after(u)
+		}
+	}
+	slices.SortFunc(ready, func(a, b int32) int { return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(a, b)) })
+	p.Order = ready
+	for v := range n {
+		p.Nodes[v].Stuck = left[v] > 0
+	}
+}
+
 // alongLanes gives the steps of a thread block, which stand in order, columns by
 // their depth. Stuck ones follow what stands before them.
 func (p *Picture) alongLanes() {

@@ -10,7 +10,8 @@ import (
 // messages of each connection, the k-th sent joined to the k-th received. Of a
 // one-sided program it shows operations, and joins signals to waits and what was
 // written to a peer to who reads it there. Programs that are wrong can be
-// pictured too: what never runs is marked.
+// pictured too: what never runs is marked, with the slots that connections have and
+// a message a step.
 func Schedule(p *ir.Program) (*Picture, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -53,10 +54,12 @@ func newSchedule(p *ir.Program) *schedule {
 			s.waits(ir.Rank(r), int32(b))
 		}
 	}
-	for _, m := range s.messages() {
+	messages, room := s.messages()
+	for _, m := range messages {
 		s.pic.Edges = append(s.pic.Edges, Edge{Kind: EdgeMessage, From: m[0], To: m[1]})
 	}
 	s.pic.levels()
+	s.pic.within(room)
 	s.pic.alongLanes()
 	s.pic.label = func(i int32) string {
 		a := s.at[i]
@@ -121,8 +124,10 @@ func (s *schedule) node(r ir.Rank, tb, step int32) int32 { return s.first[r][tb]
 
 // messages joins sends to receives, by the numbers of their nodes: on each
 // connection, a source, a destination and a channel, in the order in which steps
-// stand. A step without a partner has none.
-func (s *schedule) messages() [][2]int32 {
+// stand. A step without a partner has none. room joins each receive to the send that
+// needs the slot which it empties, and to itself what waits for a message or a slot
+// that never comes.
+func (s *schedule) messages() (list, room [][2]int32) {
 	type connection struct {
 		from, to ir.Rank
 		channel  int32
@@ -135,16 +140,31 @@ func (s *schedule) messages() [][2]int32 {
 			sent[c] = append(sent[c], int32(v))
 		}
 	}
-	var list [][2]int32
+	slots := int(s.prog.Transport.Slots) // 0: messages need none
 	for v, a := range s.at {
 		st := &s.prog.GPUs[a.rank].TBs[a.tb].Steps[a.step]
 		c := connection{st.RecvPeer, a.rank, st.Chan}
-		if queue := sent[c]; st.Kind.Receives() && len(queue) > 0 {
-			list = append(list, [2]int32{queue[0], int32(v)})
-			sent[c] = queue[1:]
+		queue := sent[c]
+		switch {
+		case !st.Kind.Receives():
+			continue
+		case len(queue) == 0:
+			room = append(room, [2]int32{int32(v), int32(v)})
+			continue
+		case slots > 0 && len(queue) > slots:
+			room = append(room, [2]int32{int32(v), queue[slots]})
+		}
+		list = append(list, [2]int32{queue[0], int32(v)})
+		sent[c] = queue[1:]
+	}
+	for _, queue := range sent {
+		for i, v := range queue {
+			if slots > 0 && i >= slots {
+				room = append(room, [2]int32{v, v})
+			}
 		}
 	}
-	return list
+	return list, room
 }
 
 // follow finds out what each step moves, by running them in order.

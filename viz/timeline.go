@@ -212,7 +212,8 @@ func (t *timeline) arrows(events []ir.Event) {
 	}
 	id := 0
 	s := newSchedule(t.prog)
-	for _, m := range s.messages() {
+	messages, _ := s.messages()
+	for _, m := range messages {
 		for tile := range tiles {
 			from, to := at[key{s.at[m[0]], tile}], at[key{s.at[m[1]], tile}]
 			if from == nil || to == nil {
