@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // The outline of a large picture has at most so many rows and columns.
@@ -45,6 +46,17 @@ func num(x float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(x, 'f', 1, 64), ".0")
 }
 
+// escape makes a text one of XML, which has no room for most control characters,
+// however they are written.
+func escape(text string) string {
+	return html.EscapeString(strings.Map(func(r rune) rune {
+		if r != '\n' && (r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text))
+}
+
 func (s *svg) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
 // open begins a drawing with its title.
@@ -53,8 +65,8 @@ func (s *svg) open(width, height float64) {
 	width = math.Ceil(max(width+20, 420, charWidth*float64(len(s.pic.About))+30))
 	s.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="11">`+"\n",
 		num(width), num(height), num(width), num(height))
-	s.printf("<title>%s</title>\n<style>\n%s</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", html.EscapeString(title), css())
-	s.printf(`<text x="12" y="18" class="title">%s</text><text x="12" y="34" class="about">%s</text>`+"\n", html.EscapeString(title), html.EscapeString(s.pic.About))
+	s.printf("<title>%s</title>\n<style>\n%s</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", escape(title), css())
+	s.printf(`<text x="12" y="18" class="title">%s</text><text x="12" y="34" class="about">%s</text>`+"\n", escape(title), escape(s.pic.About))
 }
 
 func (s *svg) picture(g *geometry, view View) {
@@ -106,7 +118,7 @@ func (s *svg) lanes(g *geometry) {
 		if l.About != "" {
 			name += "  " + l.About
 		}
-		s.printf(`<text class="name" x="12" y="%s">%s</text>`+"\n", num(g.tops[i]+17), html.EscapeString(name))
+		s.printf(`<text class="name" x="12" y="%s">%s</text>`+"\n", num(g.tops[i]+17), escape(name))
 	}
 }
 
@@ -133,7 +145,7 @@ func (s *svg) edge(e *Edge, g *geometry) {
 		s.printf(` style="stroke-width:%s"`, num(thickness(e.Count)))
 	}
 	source, target := s.pic.Nodes[e.From].ID, s.pic.Nodes[e.To].ID
-	s.printf(`><title>%d → %d: %s</title></path>`+"\n", source, target, html.EscapeString(e.Note))
+	s.printf(`><title>%d → %d: %s</title></path>`+"\n", source, target, escape(e.Note))
 	if len(s.pic.Edges) <= labeledEdges && e.Kind == EdgeConnection {
 		x, y := bowLabel(from, to)
 		s.notes = append(s.notes, fmt.Sprintf(`<text class="note" x="%s" y="%s" text-anchor="middle" font-size="9">%d</text>`+"\n", num(x), num(y+3), e.Count))
@@ -204,15 +216,15 @@ func (s *svg) node(v int32, b box, view View) {
 		class += " stuck"
 	}
 	label := s.pic.labelIn(view, v)
-	s.printf(`<g class="%s"><title>%s</title>`, class, html.EscapeString(s.tip(v)))
+	s.printf(`<g class="%s"><title>%s</title>`, class, escape(s.tip(v)))
 	if s.pic.Stage == StageTopology {
 		s.printf(`<circle cx="%s" cy="%s" r="%s"/><text x="%s" y="%s" text-anchor="middle">%s</text></g>`+"\n",
-			num(b.x+b.w/2), num(b.y+b.h/2), num(rankRadius), num(b.x+b.w/2), num(b.y+b.h/2+4), html.EscapeString(label))
+			num(b.x+b.w/2), num(b.y+b.h/2), num(rankRadius), num(b.x+b.w/2), num(b.y+b.h/2+4), escape(label))
 		return
 	}
 	s.printf(`<rect x="%s" y="%s" width="%s" height="%s" rx="3"/>`, num(b.x), num(b.y), num(b.w), num(b.h))
 	if room := int((b.w - 6) / charWidth); room >= 3 || len(label) <= room {
-		s.printf(`<text x="%s" y="%s">%s</text>`, num(b.x+5), num(b.y+13), html.EscapeString(short(label, room)))
+		s.printf(`<text x="%s" y="%s">%s</text>`, num(b.x+5), num(b.y+13), escape(short(label, room)))
 	}
 	s.out.WriteString("</g>\n")
 }

@@ -2,10 +2,14 @@ package viz_test
 
 import (
 	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"testing"
 
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/viz"
 )
 
@@ -34,6 +38,33 @@ func TestBoxesStandApart(t *testing.T) {
 				}
 				if len(boxes) != len(p.Nodes) {
 					t.Errorf("%s %s, view %d: %d boxes for %d nodes", name, p.Stage, view, len(boxes), len(p.Nodes))
+				}
+			}
+		}
+	}
+}
+
+// Names are anybody's: whatever is in them, a drawing is XML.
+func TestSVGIsXML(t *testing.T) {
+	p := parsed(t, ir.ParseProgram, "program "+header+steps)
+	p.Name = "a\x00\x01\x1b[31m\t\n\r\x7f\xff\ufffe</title>&\"'<b>\u2028"
+	for _, made := range []func(*ir.Program) (*viz.Picture, error){viz.Schedule, viz.Connections} {
+		pic, err := made(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, view := range []viz.View{viz.Lanes, viz.Layers} {
+			var b bytes.Buffer
+			if err := viz.WriteSVG(&b, pic, view); err != nil {
+				t.Fatal(err)
+			}
+			for d := xml.NewDecoder(&b); ; {
+				_, err := d.Token()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", pic.Stage, err)
 				}
 			}
 		}
