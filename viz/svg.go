@@ -16,6 +16,7 @@ const (
 	outlineRows   = 64
 	outlinePhases = 48
 	phaseWidth    = 26.0
+	titleWidth    = 8.0 // of a letter of the title
 )
 
 // WriteSVG writes p in a view. Of a picture of more nodes than a person can follow
@@ -62,7 +63,7 @@ func (s *svg) printf(format string, args ...any) { fmt.Fprintf(s.out, format, ar
 // open begins a drawing with its title.
 func (s *svg) open(width, height float64) {
 	title := s.pic.Name + ": " + s.pic.Stage.String()
-	width = math.Ceil(max(width+20, 420, charWidth*float64(len(s.pic.About))+30))
+	width = math.Ceil(max(width+20, 420, charWidth*float64(len(s.pic.About))+30, titleWidth*float64(utf8.RuneCountInString(title))+30))
 	s.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="11">`+"\n",
 		num(width), num(height), num(width), num(height))
 	s.printf("<title>%s</title>\n<style>\n%s</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", escape(title), css())

@@ -414,7 +414,7 @@ func (x *texter) topology() {
 			x.line(row)
 		}
 		x.line("")
-		x.line(x.faint("messages by source and destination; - is a link that nothing uses"))
+		x.wrapped([]string{"messages by source and destination; ", "- is a link that nothing uses"})
 	}
 	x.connections()
 }
