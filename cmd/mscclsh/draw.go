@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
+	"github.com/mattn/go-isatty"
 
 	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/internal/diag"
@@ -366,6 +368,8 @@ func (s *Session) writePictures(w io.Writer, form string, pictures []*viz.Pictur
 	t := viz.Terminal{Width: s.Set.Draw.width, Full: s.Set.Draw.full}
 	if s.Set.toStdout() {
 		t.Renderer = lipgloss.NewRenderer(s.Out)
+		out, ok := s.Out.(*os.File)
+		t.ASCII = ok && isatty.IsTerminal(out.Fd()) && !utf8Locale() // a file can be read anywhere
 	}
 	for i, p := range pictures {
 		if i > 0 {
