@@ -106,6 +106,18 @@ func TestPageInBrowser(t *testing.T) {
 	b.quiet()
 }
 
+// In a narrow window, as telephones have, the panel is below the picture.
+func TestNarrowPageInBrowser(t *testing.T) {
+	b := openBrowser(t, 380, 700)
+	b.open(page(t, viz.Page{Title: "ring", Pictures: stages(t, "allreduce_ring", map[string]string{"ranks": "4"})}))
+	var size [3]float64
+	b.eval("[canvas.clientWidth, canvas.clientHeight, document.documentElement.scrollWidth]", &size)
+	if size[0] < 370 || size[1] < 150 || size[2] > 380 {
+		t.Errorf("the picture is %v by %v of a page %v wide, in a window of 380 by 700", size[0], size[1], size[2])
+	}
+	b.quiet()
+}
+
 func first(x, _ float64) float64  { return x }
 func second(_, y float64) float64 { return y }
 
