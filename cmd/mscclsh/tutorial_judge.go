@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -22,33 +23,35 @@ type wanted struct {
 	demands []demand
 }
 
-// demand bounds a quantity of the program.
+// demand bounds a quantity of the program, or of what goes from one rank to another.
 type demand struct {
-	what  string
-	least bool // at least n, not at most
-	n     int64
+	what     string
+	least    bool // at least n, not at most
+	n        int64
+	from, to ir.Rank // None for the whole program
 }
 
 // quantity is something that a demand can be about.
 type quantity struct {
 	name, text string
-	of         func(c *Session) int64
+	of         func(w *wanted, c *Session) int64
 }
 
 func quantities() []quantity {
 	return []quantity{
-		{"steps", "step", func(c *Session) int64 { return int64(c.report.Compiled.Steps) }},
-		{"blocks", "thread block", func(c *Session) int64 { return int64(c.report.Compiled.ThreadBlocks) }},
-		{"channels", "channel", func(c *Session) int64 { return int64(c.report.Compiled.Channels) }},
-		{"scratch", "chunk of scratch", func(c *Session) int64 { return c.report.Compiled.ScratchChunks }},
-		{"slots", "slot a connection", func(c *Session) int64 { return int64(c.report.Check.MinSlots) }},
-		{"hops", "message one after the other", func(c *Session) int64 { return longestChain(c.program) }},
+		{"steps", "step", func(_ *wanted, c *Session) int64 { return int64(c.report.Compiled.Steps) }},
+		{"blocks", "thread block", func(_ *wanted, c *Session) int64 { return int64(c.report.Compiled.ThreadBlocks) }},
+		{"channels", "channel", func(_ *wanted, c *Session) int64 { return int64(c.report.Compiled.Channels) }},
+		{"scratch", "chunk of scratch", func(_ *wanted, c *Session) int64 { return c.report.Compiled.ScratchChunks }},
+		{"slots", "slot a connection", func(_ *wanted, c *Session) int64 { return int64(c.report.Check.MinSlots) }},
+		{"hops", "message one after the other", func(_ *wanted, c *Session) int64 { return longestChain(c.program) }},
+		{"load", "chunk over the busiest link", func(w *wanted, c *Session) int64 { return w.load(c.program) }},
 	}
 }
 
-var demandForm = regexp.MustCompile(`^([a-z]+) (<=|>=) ([0-9]+)$`)
+var demandForm = regexp.MustCompile(`^([a-z]+)(?:\(([0-9]{1,5}),([0-9]{1,5})\))? (<=|>=) ([0-9]+)$`)
 
-// parseDemands reads "steps <= 4, channels >= 2".
+// parseDemands reads "steps <= 4, channels >= 2, channels(1,2) >= 2".
 func parseDemands(text string, at diag.Pos) ([]demand, error) {
 	var list []demand
 	if text == "" {
@@ -56,18 +59,24 @@ func parseDemands(text string, at diag.Pos) ([]demand, error) {
 	}
 	for _, part := range strings.Split(text, ", ") {
 		m := demandForm.FindStringSubmatch(part)
-		if m == nil || !slices.ContainsFunc(quantities(), func(q quantity) bool { return q.name == m[1] }) {
+		if m == nil || m[2] != "" && m[1] != "channels" || !slices.ContainsFunc(quantities(), func(q quantity) bool { return q.name == m[1] }) {
 			var names []string
 			for _, q := range quantities() {
 				names = append(names, q.name)
 			}
 			return nil, diag.Errorf(at, "lesson", "demand: got %q, want something like steps <= 4, with %s", part, orList(names))
 		}
-		n, err := strconv.ParseInt(m[3], 10, 64)
+		n, err := strconv.ParseInt(m[5], 10, 64)
 		if err != nil {
-			return nil, diag.Errorf(at, "lesson", "demand: %s is too large", m[3])
+			return nil, diag.Errorf(at, "lesson", "demand: %s is too large", m[5])
 		}
-		list = append(list, demand{m[1], m[2] == ">=", n})
+		d := demand{m[1], m[4] == ">=", n, ir.None, ir.None}
+		if m[2] != "" {
+			from, _ := strconv.ParseInt(m[2], 10, 32) // the form has digits, and few
+			to, _ := strconv.ParseInt(m[3], 10, 32)
+			d.from, d.to = ir.Rank(from), ir.Rank(to)
+		}
+		list = append(list, d)
 	}
 	return list, nil
 }
@@ -133,9 +142,10 @@ func (s *Session) judgeSolutionFile(ctx context.Context, l *lesson, file string)
 	ok, err := sh.judgeLoaded(ctx, w, file)
 	s.begin("")
 	if err == nil && !ok {
-		s.told = true
 		err = errReported
 	}
+	var told *toldError
+	s.told = errors.As(err, &told) || errors.Is(err, errReported)
 	return err
 }
 
@@ -202,7 +212,7 @@ func (w *wanted) judge(c *Session) []string {
 		return wrong
 	}
 	for _, d := range w.demands {
-		n, q := d.of(c)
+		n, q := d.of(w, c)
 		switch {
 		case d.least && n < d.n:
 			wrong = append(wrong, fmt.Sprintf("it has %s, at least %d are wanted", counted(n, q), d.n))
@@ -222,10 +232,13 @@ func (w *wanted) unfit(p *ir.Program) string {
 	return otherCollective(p.Coll, w.coll)
 }
 
-func (d demand) of(c *Session) (int64, string) {
+func (d demand) of(w *wanted, c *Session) (int64, string) {
+	if d.from != ir.None {
+		return channelsBetween(c.program, d.from, d.to), fmt.Sprintf("channel from rank %d to rank %d", d.from, d.to)
+	}
 	for _, q := range quantities() {
 		if q.name == d.what {
-			return q.of(c), q.text
+			return q.of(w, c), q.text
 		}
 	}
 	return 0, d.what
@@ -247,14 +260,15 @@ func counted(n int64, what string) string {
 func (w *wanted) reached(c *Session) string {
 	var b strings.Builder
 	for _, d := range w.demands {
-		n, q := d.of(c)
+		n, q := d.of(w, c)
 		b.WriteString(", " + counted(n, q))
 	}
 	return b.String()
 }
 
 // otherCollective says how a collective differs from the one that is wanted, "" if
-// it demands the same of the same places.
+// it demands the same of the same places. Chunks may be cut into more pieces, or
+// fewer: an instance more makes no other collective.
 func otherCollective(got, want *ir.Collective) string {
 	name := func(c *ir.Collective) string {
 		return fmt.Sprintf("%s on %s, %s", c, plural(int64(c.Ranks), "rank"), modeName(c.InPlace))
@@ -262,26 +276,49 @@ func otherCollective(got, want *ir.Collective) string {
 	if got.Ranks != want.Ranks || got.InPlace != want.InPlace {
 		return fmt.Sprintf("it is %s; the exercise wants %s", name(got), name(want))
 	}
+	fine, coarse, pieces := got, want, piecesOf(got, want)
+	if pieces == 0 {
+		fine, coarse, pieces = want, got, piecesOf(want, got)
+	}
 	for r := range ir.Rank(want.Ranks) {
-		in, out := want.InputChunks(r), want.OutputChunks(r)
-		if got.InputChunks(r) != in || got.OutputChunks(r) != out {
-			return fmt.Sprintf("rank %d has %d chunks of input and %d of output; the exercise wants %d and %d, as %s has them", r,
-				got.InputChunks(r), got.OutputChunks(r), in, out, name(want))
+		if in, out := want.InputChunks(r), want.OutputChunks(r); pieces == 0 {
+			return fmt.Sprintf("rank %d has %s of input and %d of output; the exercise wants %d and %d, as %s has them", r,
+				plural(int64(got.InputChunks(r)), "chunk"), got.OutputChunks(r), in, out, name(want))
 		}
-		for i := range in {
-			if got.Holds(r, i) != want.Holds(r, i) {
+		for i := range fine.InputChunks(r) {
+			if fine.Holds(r, i) != coarse.Holds(r, i/pieces) {
 				return fmt.Sprintf("it is %s; the exercise wants %s", name(got), name(want))
 			}
 		}
-		for i := range out {
-			a, demandedA := got.Expect(nil, r, i)
-			b, demandedB := want.Expect(nil, r, i)
+		for i := range fine.OutputChunks(r) {
+			a, demandedA := fine.Expect(nil, r, i)
+			b, demandedB := coarse.Expect(nil, r, i/pieces)
+			for k := range b {
+				b[k].Index = b[k].Index*pieces + i%pieces
+			}
 			if demandedA != demandedB || !slices.Equal(a, b) {
 				return fmt.Sprintf("it is %s, which demands something else of output %d of rank %d than the exercise, %s", name(got), i, r, name(want))
 			}
 		}
 	}
 	return ""
+}
+
+// piecesOf is into how many pieces fine cuts each chunk of coarse: 1 if their chunks
+// are the same, 0 if they aren't pieces of the other's.
+func piecesOf(fine, coarse *ir.Collective) int32 {
+	n := int32(0)
+	for r := range ir.Rank(coarse.Ranks) {
+		for _, c := range [][2]int32{{fine.InputChunks(r), coarse.InputChunks(r)}, {fine.OutputChunks(r), coarse.OutputChunks(r)}} {
+			if n == 0 && c[1] > 0 {
+				n = c[0] / c[1]
+			}
+			if c[0] != n*c[1] {
+				return 0
+			}
+		}
+	}
+	return n
 }
 
 // missingLink finds a message over a link that a topology doesn't have.
@@ -299,67 +336,4 @@ func missingLink(p *ir.Program, topo *ir.Topology) (from, to ir.Rank, missing bo
 		}
 	}
 	return 0, 0, false
-}
-
-// longestChain is the number of messages on the longest path through a program that
-// can run to its end: over the order in thread blocks, waits and messages.
-func longestChain(p *ir.Program) int64 {
-	type at struct{ gpu, tb, step int32 }
-	type conn struct{ from, to, ch int32 }
-	depth, left := map[at]int64{}, map[at]int{}
-	after := map[at][]at{}
-	join := func(a, b at) { after[a], left[b] = append(after[a], b), left[b]+1 }
-	sends, recvs := map[conn][]at{}, map[conn][]at{}
-	var ready []at
-	for g := range p.GPUs {
-		for b := range p.GPUs[g].TBs {
-			for i := range p.GPUs[g].TBs[b].Steps {
-				st, s := &p.GPUs[g].TBs[b].Steps[i], at{int32(g), int32(b), int32(i)}
-				left[s] += 0
-				if i > 0 {
-					join(at{s.gpu, s.tb, s.step - 1}, s)
-				}
-				for _, d := range p.DepsOf(st) {
-					join(at{s.gpu, int32(d.TB), int32(d.Step)}, s)
-				}
-				if st.Kind.Sends() {
-					c := conn{s.gpu, int32(st.SendPeer), int32(st.Chan)}
-					sends[c] = append(sends[c], s)
-				}
-				if st.Kind.Receives() {
-					c := conn{int32(st.RecvPeer), s.gpu, int32(st.Chan)}
-					recvs[c] = append(recvs[c], s)
-				}
-			}
-		}
-	}
-	for c, list := range recvs {
-		for i, r := range list {
-			if i < len(sends[c]) {
-				join(sends[c][i], r)
-			}
-		}
-	}
-	for s, n := range left {
-		if n == 0 {
-			ready = append(ready, s)
-		}
-	}
-	longest := int64(0)
-	for len(ready) > 0 {
-		s := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
-		longest = max(longest, depth[s])
-		for _, next := range after[s] {
-			d := depth[s]
-			if next.gpu != s.gpu {
-				d++
-			}
-			depth[next] = max(depth[next], d)
-			if left[next]--; left[next] == 0 {
-				ready = append(ready, next)
-			}
-		}
-	}
-	return longest
 }
