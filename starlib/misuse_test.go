@@ -177,6 +177,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{`class C:`, "1:1: syntax error: got class, want primary expression" + no + "class: struct(...) holds fields; collective(...) makes a collective"},
 		{`from msccl import *`, "1:1: syntax error: got from, want primary expression" + no + "from: load(\"file.star\", \"name\") takes names from another script"},
 		{`assert 1 == 1`, "1:8: syntax error: got int literal, want newline" + no + "assert: if ...: fail(...) does what assert does"},
+		{"    x = 1", "1:5: syntax error: got indent, want primary expression" + "\n    no block begins before this line, so it can't be indented further"},
+		{"x = 1\n  y = 2", "2:3: syntax error: got indent, want primary expression" + "\n    no block begins before this line, so it can't be indented further"},
 		{`x = 2 ** 3`, "1:7: syntax error: got '**', want newline" + no + "**: 1 << n is 2 to the n; math.pow(x, y) is for floats"},
 		{`x = 1 is None`, "1:7: syntax error: got is, want newline" + no + "is: == compares"},
 		{`x = f"a{1}"`, "1:6: syntax error: got string literal, want newline"},

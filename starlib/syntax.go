@@ -108,6 +108,9 @@ func advice(lines [][]byte, line int32, got string) string {
 	if a, ok := instead[got]; ok {
 		return "Starlark has no " + got + ": " + a
 	}
+	if got == "indent" {
+		return "no block begins before this line, so it can't be indented further"
+	}
 	if line >= 1 && int(line) <= len(lines) {
 		first, _, _ := bytes.Cut(bytes.TrimSpace(lines[line-1]), []byte(" "))
 		if string(first) == "assert" {

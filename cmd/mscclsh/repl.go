@@ -227,7 +227,7 @@ func (s *Shell) suspect(err error, text string) error {
 		return err
 	case near != "":
 		m.Suggestion = near
-	case !slices.Contains(s.live.Names(), words[0]):
+	case !slices.Contains(s.live.Names(), words[0]) && !slices.Contains(keywords, words[0]):
 		m.Suggestion = fmt.Sprintf("help lists the commands; %s is none", words[0])
 	}
 	return &m

@@ -128,6 +128,9 @@ func fileNames(word string, c *shellCommand) []string {
 	return list
 }
 
+// keywords are the words of the language that names can't be.
+var keywords = []string{"def", "for", "if", "while", "with", "return", "lambda", "pass", "not", "and", "or", "in", "else", "elif", "load", "break"}
+
 // completeStatement proposes names, fields after a dot, keywords and buffers within
 // calls.
 func (s *Shell) completeStatement(line string) (string, []string) {
@@ -157,7 +160,7 @@ func (s *Shell) completeStatement(line string) (string, []string) {
 		}
 		return word, list
 	}
-	list := append(s.live.Names(), "def", "for", "if", "while", "with", "return", "lambda", "pass", "not", "and", "or", "in", "else", "elif", "load", "break")
+	list := append(s.live.Names(), keywords...)
 	if at == len(line)-len(strings.TrimLeft(line, " \t")) {
 		list = append(list, shellNames()...)
 	}

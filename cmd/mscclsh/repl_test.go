@@ -144,6 +144,9 @@ func TestShellErrorKeepsState(t *testing.T) {
 			t.Errorf("%s: got %q, want %q in it", text, got, want)
 		}
 	}
+	if got := x.bad("for x"); !strings.HasSuffix(got, "\n        for x\n             ^\n") { // for is no command that is missing
+		t.Errorf("got %q", got)
+	}
 	x.want("l", "[1]\n")
 }
 

@@ -222,7 +222,11 @@ func shellDraw(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 		if err := s.make(ctx, c, p); err != nil {
 			return err
 		}
-		return c.draw(ctx)
+		if err := c.draw(ctx); err != nil || set.toStdout() {
+			return err
+		}
+		s.say("drawn to %s", set.File)
+		return nil
 	})
 }
 

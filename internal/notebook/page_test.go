@@ -68,7 +68,7 @@ func TestMarkdownHTML(t *testing.T) {
 func TestPlain(t *testing.T) {
 	head := func(s string) string { return "=" + s + "=" }
 	in := "# A **b** *c* `*d*` e*f\n\none two three `four five` six\nseven\n- item one two three\n  four\n```\n  x\n```\n| a | long |\n|---|---|\n| 1 | |\n| 22 | y |\n[f](g)"
-	want := "=A b c `*d*` e*f=\n\none two three\n`four five` six\nseven\n- item one two three\n  four\n      x\n  a   long\n  --  ----\n  1\n  22  y\nf (g)"
+	want := "=A b c `*d*` e*f=\n\none two three\n`four five` six\nseven\n- item one two three\n  four\n  x\n  a   long\n  --  ----\n  1\n  22  y\nf (g)"
 	if got := strings.Join(Plain(in, 20, head), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // Plain makes lines for a terminal of Markdown: paragraphs and lists broken anew at
-// width, tables with even columns, code as it is. head is applied to headings.
+// width, tables with even columns, code as it is, so that it can be copied from the
+// screen. head is applied to headings.
 func Plain(text string, width int, head func(string) string) []string {
 	var out []string
 	lines := strings.Split(text, "\n")
@@ -21,7 +22,7 @@ func Plain(text string, width int, head func(string) string) []string {
 			i++
 		case strings.HasPrefix(line, "```"):
 			for i++; i < len(lines) && !strings.HasPrefix(lines[i], "```"); i++ {
-				out = append(out, strings.TrimRight("    "+lines[i], " "))
+				out = append(out, strings.TrimRight(lines[i], " "))
 			}
 			i++
 		case tableRow.MatchString(line):
