@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/viz"
 )
 
@@ -115,6 +116,26 @@ func TestNarrowPageInBrowser(t *testing.T) {
 	if size[0] < 370 || size[1] < 150 || size[2] > 380 {
 		t.Errorf("the picture is %v by %v of a page %v wide, in a window of 380 by 700", size[0], size[1], size[2])
 	}
+	b.quiet()
+}
+
+// A program without any step has a page too.
+func TestEmptyPageInBrowser(t *testing.T) {
+	p := parsed(t, ir.ParseProgram, "program "+header+"transport slots 2 bytes 32768\nwindow min 0 max 0\n"+
+		"gpu 0 input=2 output=1 scratch=0\ngpu 1 input=2 output=1 scratch=0\ngpu 2 input=2 output=1 scratch=0\n")
+	var list []*viz.Picture
+	for _, made := range []func(*ir.Program) (*viz.Picture, error){viz.Schedule, viz.Connections} {
+		pic, err := made(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, pic)
+	}
+	b := openBrowser(t, 800, 500)
+	b.open(page(t, viz.Page{Title: "nothing", Pictures: list}))
+	wants(t, "panel", b.text("panel"), "0 steps on 0 thread blocks")
+	b.press("#tabs button:nth-child(2)")
+	wants(t, "panel", b.text("panel"), "0 connections")
 	b.quiet()
 }
 

@@ -20,7 +20,7 @@ class Stage {
   constructor(number) {
     Object.assign(this, JSON.parse(el('stage' + number).textContent));
     this.number = number;
-    for (const name of ['kind', 'lane', 'row', 'col', 'depth', 'layer', 'id', 'label', 'text', 'pos', 'moved', 'begin', 'end', 'tile', 'order', 'ekind', 'efrom', 'eto', 'values', 'parts']) this[name] ??= [];
+    for (const name of ['lanes', 'kind', 'lane', 'row', 'col', 'depth', 'layer', 'id', 'label', 'text', 'pos', 'moved', 'begin', 'end', 'tile', 'order', 'ekind', 'efrom', 'eto', 'values', 'parts']) this[name] ??= [];
     this.n = this.kind.length;
     this.topology = this.stage === 'topology';
     this.timed = this.stage === 'timeline';
