@@ -94,6 +94,11 @@ func TestPageInBrowser(t *testing.T) {
 	wants(t, "tabs", b.text("tabs"), "chunks24", "schedule28")
 
 	b.playing()
+	var stays bool
+	b.eval(`(() => { const e = document.querySelector('#tabs button:nth-child(4)'); e.focus(); e.click(); return document.activeElement.getAttribute('aria-selected') === 'true' })()`, &stays)
+	if !stays {
+		t.Error("who goes by the keyboard loses the place at each tab")
+	}
 	b.press("#view")
 	wants(t, "view", b.text("view"), "lanes")
 	for _, i := range []string{"1", "2", "3", "5", "6"} {

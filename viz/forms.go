@@ -3,6 +3,7 @@ package viz
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/mscclsh/mscclsh/ir"
 )
@@ -93,7 +94,7 @@ func Instructions(d *ir.InstrDAG, stage Stage) (*Picture, error) {
 		in := &d.Instrs[i]
 		return stepLabel(d.Spec, in.Kind, in.Src, in.Dst, in.Count, d.RecvPeer(ir.InstrID(i)), d.SendPeer(ir.InstrID(i)))
 	}
-	p.text = func(i int32) string { return d.InstrString(ir.InstrID(i)) }
+	p.text = func(i int32) string { return instrText(d, ir.InstrID(i)) }
 	return p, nil
 }
 
@@ -213,6 +214,26 @@ func kindOf(k ir.StepKind) Kind {
 		return KindRelay
 	}
 	return KindReceive
+}
+
+// instrText is an instruction as the text form has it, without its rank, which the
+// lane says, and with the ranks of those that it exchanges messages with: the text
+// form has only their numbers, which look like ranks here.
+func instrText(d *ir.InstrDAG, id ir.InstrID) string {
+	in := &d.Instrs[id]
+	text := strings.TrimPrefix(d.InstrString(id), "rank "+strconv.Itoa(int(in.Rank))+" ")
+	for _, end := range []struct {
+		word string
+		of   ir.InstrID
+	}{{" from ", in.RecvFrom}, {" to ", in.SendTo}} {
+		if end.of >= 0 && int(end.of) < len(d.Instrs) {
+			number := end.word + strconv.Itoa(int(end.of))
+			if i := strings.LastIndex(text, number) + len(number); i >= len(number) { // names of buffers stand before it
+				text = text[:i] + " (rank " + strconv.Itoa(int(d.Instrs[end.of].Rank)) + ")" + text[i:]
+			}
+		}
+	}
+	return text
 }
 
 // place is where count chunks begin, in a few letters: i[3], or i[3]x2.

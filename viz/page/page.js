@@ -27,7 +27,7 @@ function button(parent, text, name, act) {
 
 // Tabs, one a stage; each says how many of its steps are lit up.
 function tabs() {
-  const nav = el('tabs');
+  const nav = el('tabs'), focused = [...nav.children].indexOf(document.activeElement);
   nav.textContent = '';
   doc.stages.forEach((t, i) => {
     const b = button(nav, t.stage, '', () => show(i));
@@ -36,6 +36,7 @@ function tabs() {
     b.title = t.about + ' (' + (i + 1) + ')';
     add(b, 'span', followed.size ? stage(i).litCount + ' lit' : t.nodes.toLocaleString('en'), 'count');
   });
+  nav.children[focused]?.focus();
 }
 
 function show(i) {
@@ -118,7 +119,7 @@ function section(parent, title, list) {
 
 // The panel tells of the step that was clicked, and of the chunks.
 function describe() {
-  const s = seen.stage, v = seen.picked;
+  const s = seen.stage, v = seen.picked, focused = panel.contains(document.activeElement) && document.activeElement.dataset.chunk;
   panel.textContent = '';
   if (v < 0) {
     add(panel, 'h2', s.stage);
@@ -140,6 +141,7 @@ function describe() {
     if (!s.topology && s.moved[v] < s.moved[v + 1]) chips(v);
   }
   chunkTable();
+  if (focused) panel.querySelector(`[data-chunk="${focused}"]`)?.focus();
 }
 
 function chips(v) {
