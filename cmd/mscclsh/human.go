@@ -11,7 +11,7 @@ import (
 // nccl-tests would print it.
 func (r *Report) writeHuman(w io.Writer, st style) {
 	if p := r.Program; p != nil {
-		fmt.Fprintf(w, "%s: %s on %s, %s, %s%s\n", st.label.Render(p.Name), p.Collective, plural(int64(p.Ranks), "rank"),
+		fmt.Fprintf(w, "%s: %s on %s, %s, %s%s\n", st.label.Render(printable(p.Name)), p.Collective, plural(int64(p.Ranks), "rank"),
 			p.Protocol, modeName(p.InPlace), instancesText(p.Instances))
 	}
 	switch {

@@ -313,7 +313,7 @@ func (s *Shell) Prompt() string {
 	if o == nil {
 		return "mscclsh> "
 	}
-	name := []rune(o.Name)
+	name := []rune(printable(o.Name))
 	if len(name) > 20 {
 		name = append(name[:17], []rune("...")...)
 	}

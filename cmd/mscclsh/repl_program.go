@@ -256,7 +256,7 @@ func (p *shellProgram) about() string {
 	} else {
 		coll, ops = p.read.Coll, plural(int64(p.read.Count().Steps), "step")
 	}
-	return fmt.Sprintf("%s: %s on %s, %s, from %s%s", p.name, coll, plural(int64(coll.Ranks), "rank"), ops, p.from, state)
+	return fmt.Sprintf("%s: %s on %s, %s, from %s%s", printable(p.name), coll, plural(int64(coll.Ranks), "rank"), ops, p.from, state)
 }
 
 // shellOpen begins a program that stays open until close.

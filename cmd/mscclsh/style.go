@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/charmbracelet/lipgloss"
 
@@ -55,4 +56,15 @@ func writeMessages(w io.Writer, st style, list diag.List) {
 		}
 		fmt.Fprintf(w, "%s %s\n", st.label.Render(pos), text)
 	}
+}
+
+// printable is a name without what would move a terminal's cursor or change its
+// colors: names in files are anybody's.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, name)
 }
