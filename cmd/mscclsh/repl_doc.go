@@ -30,6 +30,7 @@ globals as they are when they run, and positions name lines of ` + "`session`" +
 - A line ` + "`with MSCCLProgram(...):`" + ` opens a program. Each line of its block is traced when it is entered, and the prompt
   tells the ranks, the operations so far, and how many of the outputs that the collective demands hold what they must;
   ` + "`holds`" + ` is all of them. An empty line, or one that isn't indented, ends the block. Commands don't, indented or not.
+  At a terminal a line begins with the block's indentation already.
 - ` + "`open MSCCLProgram(...)`" + ` does the same without a block: lines aren't indented, and ` + "`close`" + ` ends the program.
 - Open brackets, triple quotes and a backslash at the end are read on. A block of ` + "`def`, `for`, `while`, `if` or `with`" + ` ends
   with an empty line; in what is pasted or piped, where a line is indented less.
