@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -50,6 +51,13 @@ func (x *wrapper) Flush() {
 	}
 }
 
+// A line of a report has a label, and its text from one column on.
+var reportLabel = regexp.MustCompile(`^  \S+(?: [a-z]+)?  +`)
+
+const reportColumn = 12
+
+var leading = regexp.MustCompile(`^(?: |\x1b\[[0-9;]*m)*`)
+
 // fitLine breaks a line that is wider than width.
 func fitLine(line string, width int) string {
 	over := lipgloss.Width(line) - width
@@ -58,15 +66,20 @@ func fitLine(line string, width int) string {
 	}
 	text := strings.TrimLeft(line, " ")
 	indent := len(line) - len(text)
+	head := line[:indent]
+	if label := reportLabel.FindString(line); lipgloss.Width(label) == reportColumn {
+		head, text, indent = label, line[len(label):], reportColumn
+	}
 	if strings.Contains(text, "   ") {
-		if over <= indent {
-			return line[over:]
+		// Blanks may stand on both sides of a sequence for colors.
+		if blank := leading.FindString(line); over <= strings.Count(blank, " ") {
+			return strings.Replace(blank, " ", "", over) + line[len(blank):]
 		}
 		return line // a picture, or a table that is too wide: a break would only hide its columns
 	}
 	hang := min(indent+4, width/2)
 	var b strings.Builder
-	b.WriteString(line[:indent])
+	b.WriteString(head)
 	at, first := indent, true
 	for _, word := range strings.Split(text, " ") {
 		n := lipgloss.Width(word)
