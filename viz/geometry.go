@@ -22,11 +22,12 @@ const (
 	rowHeight  = 26.0
 	laneGap    = 6.0
 	colGap     = 26.0
-	gutter     = 128.0 // for the names of lanes
+	gutter     = 128.0 // for the names of lanes, at least
 	topMargin  = 46.0  // for the title
 	timeWidth  = 1400.0
 	maxLabel   = 24 // letters of a label
 	rankRadius = 17.0
+	nameLeft   = 12.0 // where names of lanes begin
 )
 
 // box is where a node is drawn.
@@ -52,12 +53,12 @@ func newGeometry(p *Picture, view View) *geometry {
 		g.layers(p)
 	default:
 		g.lanes(p)
-		w := p.nodeWidth(Lanes)
+		w, left := p.nodeWidth(Lanes), p.gutter()
 		for v := range p.Nodes {
 			n := &p.Nodes[v]
-			g.boxes[v] = box{gutter + float64(n.Col)*(w+colGap), g.tops[n.Lane] + float64(n.Row)*rowHeight + (rowHeight-nodeHeight)/2, w, nodeHeight}
+			g.boxes[v] = box{left + float64(n.Col)*(w+colGap), g.tops[n.Lane] + float64(n.Row)*rowHeight + (rowHeight-nodeHeight)/2, w, nodeHeight}
 		}
-		g.width = gutter + float64(p.Cols)*(w+colGap)
+		g.width = left + float64(p.Cols)*(w+colGap)
 	}
 	return g
 }
@@ -80,6 +81,23 @@ func (p *Picture) nodeWidth(view View) float64 {
 	return math.Ceil(float64(longest)*charWidth + 10)
 }
 
+// gutter has room for the longest name of a lane.
+func (p *Picture) gutter() float64 {
+	longest := 0
+	for i := range p.Lanes {
+		longest = max(longest, utf8.RuneCountInString(p.Lanes[i].title()))
+	}
+	return max(gutter, math.Ceil(nameLeft+charWidth*float64(longest)+8))
+}
+
+// title is a lane's name with what there is to say of it.
+func (l *Lane) title() string {
+	if l.About == "" {
+		return l.Name()
+	}
+	return l.Name() + "  " + l.About
+}
+
 // lanes finds where lanes begin. Those of different ranks stand a little apart.
 func (g *geometry) lanes(p *Picture) {
 	y := topMargin
@@ -95,13 +113,13 @@ func (g *geometry) lanes(p *Picture) {
 }
 
 func (g *geometry) byTime(p *Picture) {
-	scale := timeWidth / float64(max(p.Span, 1))
+	scale, left := timeWidth/float64(max(p.Span, 1)), p.gutter()
 	for v := range p.Nodes {
 		n := &p.Nodes[v]
-		g.boxes[v] = box{gutter + float64(n.Begin)*scale, g.tops[n.Lane] + float64(n.Row)*rowHeight + (rowHeight-nodeHeight)/2,
+		g.boxes[v] = box{left + float64(n.Begin)*scale, g.tops[n.Lane] + float64(n.Row)*rowHeight + (rowHeight-nodeHeight)/2,
 			max(float64(n.End-n.Begin)*scale, 1), nodeHeight}
 	}
-	g.width = gutter + timeWidth
+	g.width = left + timeWidth
 }
 
 func (g *geometry) layers(p *Picture) {

@@ -46,3 +46,26 @@ func TestTitleFits(t *testing.T) {
 		t.Errorf("%d wide", width)
 	}
 }
+
+// Names of lanes end before boxes begin, however many ranks and thread blocks there
+// are.
+func TestNamesOfLanesFit(t *testing.T) {
+	list := stages(t, "alltoall_direct", map[string]string{"ranks": "12"})
+	for _, p := range []*viz.Picture{list[3], list[5]} {
+		var b bytes.Buffer
+		if err := viz.WriteSVG(&b, p, viz.Lanes); err != nil {
+			t.Fatal(err)
+		}
+		end, begin := 0.0, 1e9
+		for _, m := range regexp.MustCompile(`class="name" x="12" y="[0-9.]+">([^<]*)<`).FindAllStringSubmatch(b.String(), -1) {
+			end = max(end, 12+6.63*float64(utf8.RuneCountInString(m[1])))
+		}
+		for _, m := range regexp.MustCompile(`</title><rect x="([0-9.]+)"`).FindAllStringSubmatch(b.String(), -1) {
+			x, _ := strconv.ParseFloat(m[1], 64)
+			begin = min(begin, x)
+		}
+		if end == 0 || begin < end {
+			t.Errorf("%s: names end at %v, boxes begin at %v", p.Stage, end, begin)
+		}
+	}
+}

@@ -115,11 +115,7 @@ func (s *svg) lanes(g *geometry) {
 			class = "lane odd"
 		}
 		s.printf(`<rect class="%s" x="4" y="%s" width="%s" height="%s"/>`, class, num(g.tops[i]), num(g.width+4), num(height))
-		name := l.Name()
-		if l.About != "" {
-			name += "  " + l.About
-		}
-		s.printf(`<text class="name" x="12" y="%s">%s</text>`+"\n", num(g.tops[i]+17), escape(name))
+		s.printf(`<text class="name" x="12" y="%s">%s</text>`+"\n", num(g.tops[i]+17), escape(l.title()))
 	}
 }
 
