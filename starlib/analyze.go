@@ -18,6 +18,7 @@ import (
 func Analyze(file string, text []byte) (*syntax.File, diag.List) {
 	in := &interp{o: Options{File: file}, columns: map[string]*columns{}, script: &Script{}}
 	in.predeclared = predeclare(in)
+	text = withoutMark(text)
 	if c := newColumns(text); c != nil {
 		in.columns[file] = c
 	}

@@ -1,6 +1,7 @@
 package starlib
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -212,8 +213,12 @@ func (in *interp) startThread() {
 	in.thread.SetMaxExecutionSteps(in.o.MaxSteps)
 }
 
+// withoutMark is a text without the mark that some editors begin UTF-8 with.
+func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+
 // exec runs one file to its end.
 func (in *interp) exec(name string, text []byte) (starlark.StringDict, error) {
+	text = withoutMark(text)
 	if c := newColumns(text); c != nil {
 		in.columns[name] = c
 	}

@@ -250,6 +250,19 @@ func TestLoadFailures(t *testing.T) {
 	}
 }
 
+// Some editors begin a file with a mark; it is no part of the script.
+func TestMarkOfUTF8(t *testing.T) {
+	const mark = "\ufeff"
+	s, err := load(t, mark+"load('lib.star', 'x')\nprint(x)\ny", files("lib.star", mark+"x = 1\n"))
+	m := diag.Messages(err)
+	if len(m) != 1 || m[0].Code != "undefined-name" || m[0].Pos.Line != 3 {
+		t.Errorf("got %v, %v, want only y to be unknown", s, err)
+	}
+	if f, list := starlib.Analyze("test.star", []byte(mark+"x = 1\n")); f == nil || len(list) > 0 {
+		t.Errorf("got %v, %v", f, list)
+	}
+}
+
 func TestMissingScript(t *testing.T) {
 	_, err := starlib.Load(context.Background(), starlib.Options{File: "no/such.star"})
 	if err == nil || err.Error() != "no/such.star: can't read the script: no such file or directory" {

@@ -72,6 +72,9 @@ type masker struct {
 func mask(file string, src []byte) (*masked, error) {
 	k := &masker{file: file, src: src, line: 1, lineBegins: true,
 		m: masked{withs: map[place]bool{}, as: map[place]bool{}}}
+	if i := bytes.IndexByte(src, 0); i >= 0 {
+		return nil, k.zeroByte(i)
+	}
 	if !bytes.Contains(src, []byte("with")) {
 		k.m.text = src
 		return &k.m, nil
@@ -244,6 +247,20 @@ func (k *masker) pos() diag.Pos {
 
 func (k *masker) wantColon() error {
 	return diag.Errorf(k.last, "syntax", "with: got the end of the line, want ':'")
+}
+
+// zeroByte refuses the text from byte i on, which Starlark's parser would take for
+// the end of the script.
+func (k *masker) zeroByte(i int) error {
+	for k.i < i {
+		if isLineEnd(k.src[k.i]) {
+			k.newline()
+		} else {
+			k.i++
+		}
+	}
+	return diag.Errorf(k.pos(), "syntax", "syntax error: got a zero byte, which no script has").
+		Suggest("the file was cut short, or is in another encoding than UTF-8")
 }
 
 func isLineEnd(c byte) bool { return c == '\n' || c == '\r' }

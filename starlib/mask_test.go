@@ -48,6 +48,22 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// Starlark's parser takes a zero byte for the end: what stands behind it would never
+// be run, and nobody would know.
+func TestMaskZeroByte(t *testing.T) {
+	for src, want := range map[string]diag.Pos{
+		"x = 1\x00y = 2\n":              {File: "t.star", Line: 1, Col: 6},
+		"with a:\r\n  b\r\n\r\n \x00\n": {File: "t.star", Line: 4, Col: 2},
+		"s = '\x00'\n":                  {File: "t.star", Line: 1, Col: 6},
+		"# \x00":                        {File: "t.star", Line: 1, Col: 3},
+	} {
+		_, err := mask("t.star", []byte(src))
+		if list := diag.Messages(err); len(list) != 1 || list[0].Pos != want || list[0].Code != "syntax" {
+			t.Errorf("mask(%q): got %v, want an error at %v", src, err, want)
+		}
+	}
+}
+
 // TestMaskKeepsPositions: wherever a random program has a word, the masked one
 // has that word, or the one that stands for it, at the same line and column.
 func TestMaskKeepsPositions(t *testing.T) {

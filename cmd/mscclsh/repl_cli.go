@@ -122,6 +122,9 @@ func (s *Shell) read(ctx context.Context, in io.Reader) (empty bool, err error) 
 				_ = s.End(ctx) // told, and kept as the first error
 				return empty, nil
 			}
+			if empty {
+				line = strings.TrimPrefix(line, "\ufeff") // as some editors begin a file
+			}
 			empty = false
 			_ = s.Line(ctx, line) // likewise
 		case <-ctx.Done():

@@ -113,7 +113,7 @@ func (s *Shell) readEntry(ctx context.Context, file string, args []string, set *
 		if err := c.missing(ctx, src, list); err != nil {
 			return e, err
 		}
-		e.kind, e.text = entryScript, strings.TrimSuffix(string(src.data), "\n")+"\n"
+		e.kind, e.text = entryScript, strings.TrimSuffix(strings.TrimPrefix(string(src.data), "\ufeff"), "\n")+"\n"
 		if e.args, err = scriptValues(list, tool); err != nil {
 			return e, err
 		}
