@@ -51,6 +51,9 @@ func Signatures() []Signature {
 
 func (s *signature) public() Signature {
 	out := Signature{Receiver: s.recv, Name: s.name, Result: s.result, Doc: s.doc, Example: s.example}
+	if s.example == "" {
+		out.Example = examples[strings.TrimPrefix(s.recv+"."+s.name, ".")]
+	}
 	for _, p := range s.params {
 		typ := kindNames[p.kind]
 		if p.def == "None" && p.kind != anyValue {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/starlib"
 )
 
@@ -29,10 +30,15 @@ func TestReferenceIsCommitted(t *testing.T) {
 	}
 }
 
-// Every example of the reference runs: those that open no program inside one.
+// Everything that can be called has an example, and the example runs: those that
+// open no program inside one.
 func TestExamplesRun(t *testing.T) {
 	for _, s := range starlib.Signatures() {
-		if s.Example == "" {
+		switch {
+		case strings.HasPrefix(s.Doc, "Reserved: ") || strings.HasPrefix(s.Doc, "Not available: "):
+			continue
+		case s.Example == "":
+			t.Errorf("%s has no example", s.Name)
 			continue
 		}
 		src := s.Example
@@ -41,6 +47,9 @@ func TestExamplesRun(t *testing.T) {
 		}
 		if _, err := load(t, src, func(o *starlib.Options) {
 			o.Host.Topology = testTopologies
+			o.Host.Check = func(*ir.ChunkDAG) (bool, error) { return true, nil }
+			o.Host.Show = func(*ir.ChunkDAG, string) error { return nil }
+			o.Host.Run = func(*ir.ChunkDAG, starlib.RunOptions) (bool, error) { return true, nil }
 		}); err != nil {
 			t.Errorf("%s:\n%s\n%v", s.Name, src, err)
 		}
