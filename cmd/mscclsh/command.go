@@ -21,6 +21,7 @@ type command struct {
 	Flags    []string // names of the tool's flags it takes
 	MaxArgs  int      // -1 is any number
 	MinArgs  int
+	Ignored  []string // flags that are taken and mean nothing
 	Values   []string // the only arguments, if they can be listed
 	Script   bool     // the first argument is a script, the rest is the script's
 	Run      func(ctx context.Context, s *Session, args []string) error
@@ -80,6 +81,9 @@ func (c *command) cobra(s *Session) *cobra.Command {
 	tool := flagTable()
 	for _, name := range c.Flags {
 		bindFlag(cc, findFlag(tool, name), s.Set)
+	}
+	for _, name := range c.Ignored {
+		cc.Flags().Bool(name, false, "")
 	}
 	cc.SetHelpFunc(func(*cobra.Command, []string) { writeHelp(s.Out, c) })
 	cc.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return c.flagError(err) })

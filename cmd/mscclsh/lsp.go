@@ -42,8 +42,10 @@ func lspEntry() command {
 Neovim and Helix.
 
 Scripts are run, compiled and checked while one types, with their parameters' defaults, and what is wrong is
-told at its line. Standard error says what went wrong in the server itself.`,
-		Run: func(ctx context.Context, s *Session, _ []string) error { return s.serveEditor(ctx, os.Stdin) },
+told at its line. Standard error says what went wrong in the server itself. --stdio, which many clients add, is taken and means
+nothing.`,
+		Ignored: []string{"stdio"},
+		Run:     func(ctx context.Context, s *Session, _ []string) error { return s.serveEditor(ctx, os.Stdin) },
 	}
 }
 

@@ -359,6 +359,11 @@ func TestEditorExitCodes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", x.name, err, x.said)
 		}
 	}
+	// Clients add --stdio unasked.
+	root := newRoot(NewSession(io.Discard, io.Discard))
+	if c, rest, err := root.Find([]string{"lsp", "--stdio"}); err != nil || c.ParseFlags(rest) != nil {
+		t.Errorf("--stdio: got %v", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	never, w := io.Pipe()
