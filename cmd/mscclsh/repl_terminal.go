@@ -28,6 +28,10 @@ type terminal struct {
 	dumb  bool // the terminal knows no sequences
 
 	busy sync.Mutex // held unless a line is being waited for
+
+	typed sync.Mutex
+	blank bool // the line is an indentation, with the cursor at its end
+	ended bool // by Ctrl-D
 }
 
 // The most candidates that are listed, and the widest and narrowest output.
@@ -53,7 +57,7 @@ func (s *Session) atTerminal(ctx context.Context, sh *Shell, in, out *os.File, a
 	rl, err := readline.NewEx(&readline.Config{
 		Stdin: t.keys, Stdout: out, Stderr: os.Stderr, Painter: t.keys, AutoComplete: t,
 		HistoryFile: historyFile(), HistoryLimit: 2000, DisableAutoSaveHistory: true, HistorySearchFold: true,
-		InterruptPrompt: "^C", EOFPrompt: "",
+		InterruptPrompt: "^C", EOFPrompt: "", Listener: t, FuncFilterInputRune: t.filter,
 	})
 	if err != nil {
 		return cannot("setting up the terminal: %w", err)
@@ -125,12 +129,44 @@ func (t *terminal) read() (string, error) {
 		fmt.Fprint(t.out, "\x1b[?2004h")
 		defer fmt.Fprint(t.out, "\x1b[?2004l")
 	}
+	indent := s.Indent()
+	if t.dumb { // a paste comes line by line, with indentation of its own
+		indent = ""
+	}
+	t.typed.Lock()
+	t.blank, t.ended = indent != "", false
+	t.typed.Unlock()
 	t.busy.Unlock()
 	defer t.busy.Lock()
-	if t.dumb { // a paste comes line by line, with indentation of its own
-		return t.rl.Readline()
+	line, err := t.rl.ReadlineWithDefault(indent)
+	t.typed.Lock()
+	defer t.typed.Unlock()
+	if err == nil && t.ended {
+		err = io.EOF
 	}
-	return t.rl.ReadlineWithDefault(s.Indent())
+	return line, err
+}
+
+// OnChange hears of the line after every key, for readline.
+func (t *terminal) OnChange(line []rune, pos int, key rune) ([]rune, int, bool) {
+	if key != 0 { // 0 is the beginning, of which read knows more
+		t.typed.Lock()
+		t.blank = pos == len(line) && pos > 0 && strings.TrimSpace(string(line)) == ""
+		t.typed.Unlock()
+	}
+	return line, pos, false
+}
+
+// filter hears of a key before readline does. Ctrl-D ends the session where nothing
+// stands but an indentation, which nobody typed; readline has it delete instead.
+func (t *terminal) filter(key rune) (rune, bool) {
+	t.typed.Lock()
+	defer t.typed.Unlock()
+	if key == readline.CharDelete && t.blank && t.rl.Operation.IsNormalMode() {
+		t.ended = true
+		return readline.CharEnter, true
+	}
+	return key, true
 }
 
 // carryOut does something that Ctrl-C ends. When it doesn't end, a third Ctrl-C

@@ -17,6 +17,8 @@ func TestFitLine(t *testing.T) {
 		{long, 60, strings.Repeat("word ", 11) + "word\n    end"},
 		{"  " + long, 40, "  " + strings.TrimSuffix(strings.Repeat("word ", 7), " ") + "\n      " + strings.Repeat("word ", 5) + "end"},
 		{"\x1b[1mbold\x1b[0m " + strings.Repeat("x", 35), 40, "\x1b[1mbold\x1b[0m " + strings.Repeat("x", 35)},
+		{"  check     " + long, 60, "  check     " + strings.TrimSuffix(strings.Repeat("word ", 9), " ") + "\n" + strings.Repeat(" ", 12) + "word word word end"},
+		{"  \x1b[1mrun\x1b[0m  " + long, 60, "  \x1b[1mrun\x1b[0m  " + strings.TrimSuffix(strings.Repeat("word ", 10), " ") + "\n" + strings.Repeat(" ", 7) + "word word end"},
 		{strings.Repeat(" ", 20) + "a   b" + strings.Repeat(" ", 20) + "c", 40, strings.Repeat(" ", 14) + "a   b" + strings.Repeat(" ", 20) + "c"},
 		{"a   b" + strings.Repeat(" ", 40) + "c", 40, "a   b" + strings.Repeat(" ", 40) + "c"},
 		{strings.Repeat("x", 50), 40, strings.Repeat("x", 50)},
