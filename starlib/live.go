@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 	"go.starlark.net/syntax"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
@@ -221,6 +222,7 @@ func (l *Live) run(ctx context.Context, p Piece, shape func(*syntax.File) error)
 		return nil, err
 	}
 	ran = &Ran{Tape: &Tape{}}
+	command := l.isCommand(f)
 	isValue := len(f.Stmts) == 1 && keepValue(f)
 	ran.Pure = isValue && !callsAnything(f)
 	if ran.Calls, err = l.resolve(f); err != nil {
@@ -238,7 +240,7 @@ func (l *Live) run(ctx context.Context, p Piece, shape func(*syntax.File) error)
 		l.spoiled = true
 		return nil, err
 	}
-	if v := l.globals[valueName]; isValue && v != nil && v != starlark.None {
+	if v := l.globals[valueName]; isValue && v != nil && v != starlark.None && !command {
 		ran.Value = v.String()
 	}
 	return ran, nil
@@ -349,6 +351,24 @@ func keepValue(f *syntax.File) bool {
 	return true
 }
 
+// isCommand reports whether f is a call of one of LiveOptions.Calls, and no more: what
+// it has to say, it says itself.
+func (l *Live) isCommand(f *syntax.File) bool {
+	if len(f.Stmts) != 1 {
+		return false
+	}
+	x, ok := f.Stmts[0].(*syntax.ExprStmt)
+	if !ok {
+		return false
+	}
+	c, ok := x.X.(*syntax.CallExpr)
+	if !ok {
+		return false
+	}
+	fn, ok := c.Fn.(*syntax.Ident)
+	return ok && slices.Contains(l.o.Calls, fn.Name) && !l.globals.Has(fn.Name)
+}
+
 // callsAnything reports whether running f calls a function. A comprehension runs
 // through values of any kind, programs too.
 func callsAnything(f *syntax.File) bool {
@@ -417,10 +437,13 @@ func (l *Live) call(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple
 	return starlark.Bool(ok), nil
 }
 
-// liveArg spells an argument; a function is called by its name.
+// liveArg spells an argument; a function and a module are called by their names.
 func liveArg(v starlark.Value) string {
-	if f, ok := v.(starlark.Callable); ok {
+	switch f := v.(type) {
+	case starlark.Callable:
 		return f.Name()
+	case *starlarkstruct.Module:
+		return f.Name
 	}
 	return spelled(v)
 }

@@ -282,7 +282,7 @@ func callOf(text string) (string, []string, bool) {
 // defined comes first.
 func (s *Shell) isCall(name string) bool {
 	c := findShellCommand(name)
-	return c != nil && !s.live.Defined(name) && (c.callable() || name == "load" || name == "break")
+	return c != nil && !s.live.Defined(name) && (c.callable() || name == "load" || name == "break" || name == c.Alias)
 }
 
 // guarded makes an error of a panic.

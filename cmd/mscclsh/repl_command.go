@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/starlib"
 )
 
 // shellCommand is one row of the table that dispatch, help, completion and
@@ -85,7 +86,7 @@ func (s *Shell) isCommand(line string) bool {
 	}
 	rest := line[len(name):]
 	switch {
-	case strings.TrimSpace(rest) == "":
+	case strings.TrimSpace(rest) == "" || c.Rest && rest[0] == '(':
 		return true
 	case rest[0] != ' ' && rest[0] != '\t':
 		return false
@@ -114,6 +115,9 @@ func (s *Shell) command(ctx context.Context, line string) error {
 	}
 	rest := strings.TrimSpace(line[len(name):])
 	if c := findShellCommand(name); c.Rest {
+		if _, args, ok := starlib.CallOf("_" + line); ok && line[len(name)] == '(' && len(args) == 1 {
+			rest = args[0]
+		}
 		return s.carryOut(ctx, c, &invocation{name: c.Name, line: rest})
 	}
 	args, err := splitWords(rest)

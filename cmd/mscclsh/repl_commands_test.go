@@ -88,10 +88,29 @@ func TestShellHelp(t *testing.T) {
 		"help run":      "run(size=None", // the command, then the function
 		"?":             "commands",
 		"help(\"dag\")": "dag [RANK] [full]",
+		"help len":      "len(x)\n  How many elements",
+		"help(json)":    "json: module, <module \"json\">",
 	} {
 		if got := x.ok(text); !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q in it", text, got, want)
 		}
+	}
+}
+
+// Flags of a stepping command hold for it and for those that follow without any.
+func TestShellSteppingFlags(t *testing.T) {
+	x := newTalk(t)
+	x.ok(pair...)
+	x.want("step 2 --slots 4", "#0 rank 0 tb 0 step 0: s i[0] x1 to 1 at i[0]\n#1 rank 1 tb 0 step 0: rrcs i[0] -> i[0] x1 from 0 to 0 at i[0]\n"+
+		"  1.i[0]= 0.0+1.0, was 1.0\n2 moves made, 2 of 3 steps done, 1 of 2 places as demanded\n")
+	x.ok("back")
+	x.ok("step --slots 4")
+	if got := x.ok("where"); !strings.HasPrefix(got, "2 moves made") || x.err.Len() > 0 {
+		t.Errorf("got %q, %q", got, x.err.String())
+	}
+	if got := x.ok("step --disable fuse"); !strings.HasSuffix(got, "\n1 move made, 1 of 4 steps done, 0 of 2 places as demanded\n") ||
+		x.err.String() != "mscclsh: it is compiled with other flags: stepping begins anew\n" {
+		t.Errorf("got %q, %q", got, x.err.String())
 	}
 }
 

@@ -362,6 +362,7 @@ func shellSave(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 			flags += " " + strings.Join(e.given, " ")
 		}
 	}
+	s.leftOut(left) // which may be why it fails
 	if err := s.sameAgain(ctx, file, text, given); err != nil {
 		return false, err
 	}
@@ -372,7 +373,6 @@ func shellSave(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.leftOut(left)
 	s.say("%s to %s", plural(int64(len(textLines(text))), "line"), file)
 	if flags != "" {
 		s.note("run it with the parameters of this session: mscclsh %s%s", file, flags)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mscclsh/mscclsh/internal/lsp"
 	"github.com/mscclsh/mscclsh/starlib"
 )
 
@@ -60,6 +61,11 @@ func (s *Shell) helpValue(name string) bool {
 	typ, text, ok := s.live.Value(name)
 	if !ok {
 		return false
+	}
+	if usage, doc, builtin := lsp.Universe(name); builtin && !s.live.Defined(name) {
+		s.say("%s", s.outStyle.label.Render(usage))
+		s.paragraph("  ", doc)
+		return true
 	}
 	for _, line := range wrap(fmt.Sprintf("%s: %s, %s", name, typ, text), s.width) {
 		s.say("%s", line)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +15,19 @@ import (
 // stepper is the compiled program, stopped somewhere.
 type stepper struct {
 	m      *sim.Machine
-	gen    int // of the session when it was compiled
+	gen    int       // of the session when it was compiled
+	set    *Settings // what it was compiled with
 	breaks []sim.Break
 }
 
 // machine is the program stopped where the last command left it, or at its start
-// when it has changed since.
+// when it has changed since, or is asked for with other flags. A command without
+// flags goes on with those of the one before.
 func (s *Shell) machine(ctx context.Context, set *Settings) (*stepper, error) {
-	if s.stepper != nil && s.stepper.m != nil && s.stepper.gen == s.gen {
-		return s.stepper, nil
+	if x := s.stepper; x != nil && x.m != nil && x.gen == s.gen {
+		if reflect.DeepEqual(set, s.set) || reflect.DeepEqual(set, x.set) {
+			return x, nil
+		}
 	}
 	p, err := s.final(ctx, set)
 	if err != nil {
@@ -35,9 +40,13 @@ func (s *Shell) machine(ctx context.Context, set *Settings) (*stepper, error) {
 	if s.stepper == nil {
 		s.stepper = &stepper{}
 	} else if s.stepper.m != nil && s.stepper.m.Moves() > 0 {
-		s.note("the program has changed: stepping begins anew")
+		if s.stepper.gen == s.gen {
+			s.note("it is compiled with other flags: stepping begins anew")
+		} else {
+			s.note("the program has changed: stepping begins anew")
+		}
 	}
-	s.stepper.m, s.stepper.gen = m, s.gen
+	s.stepper.m, s.stepper.gen, s.stepper.set = m, s.gen, set
 	return s.stepper, nil
 }
 

@@ -117,7 +117,7 @@ func steppingCommands() []shellCommand {
 	return []shellCommand{
 		{Name: "step", Alias: "s", Args: "[N | RANK:TB]", MaxArgs: 1, Flags: flags,
 			Short:    "Make the next move of the final program, N of them, or one of a thread block",
-			Long:     "A move is a step, or one message of a step that has several. It starts where the last command left off.",
+			Long:     "A move is a step, or one message of a step that has several. It starts where the last command left off, with its flags; with others it begins anew.",
 			Examples: []string{"step", "step 10", "step 2:0"}, Run: shellStep},
 		{Name: "back", Args: "[N | RANK:TB:STEP | start]", MaxArgs: 1, Flags: flags, Complete: func(*Shell) []string { return []string{"start"} },
 			Short:    "Take the last move back, N of them, those down to a step, or all",

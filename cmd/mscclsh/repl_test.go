@@ -131,6 +131,7 @@ func TestShellErrorKeepsState(t *testing.T) {
 		"schedul 0":    "did you mean the command schedule?",
 		"xyzzy 3":      "help lists the commands; xyzzy is none",
 		":frob":        `"frob" is no command`,
+		"if 3 3: pass": "session:3:10: syntax error: got int literal, want ':'\n        if 3 3: pass\n             ^\n",
 		"chunk(0)":     "session:3:5: chunk: missing argument",
 		"run --sise 3": "did you mean --size?",
 		"step x":       `step: got "x", want a number of moves`,
@@ -302,6 +303,16 @@ func TestShellCalls(t *testing.T) {
 	if err := x.s.Exec(context.Background(), "check()"); err == nil || exitCode(err) != exitWrong {
 		t.Errorf("check() of a wrong program: got %v", err)
 	}
+	x.ok("rank = 0")
+	if got := x.ok("schedule(rank)"); got != x.ok("schedule 0") { // and no True behind it
+		t.Errorf("got %q", got)
+	}
+	x.ok(`breakpoint("1:0:0")`)
+	x.want("break", "1:0:0\n")
+	x.want("time(1 + 1)", "2\n")
+	if got := x.ok(`time("help undo")`); !strings.HasPrefix(got, "undo [N]\n") {
+		t.Errorf("got %q", got)
+	}
 	x.ok("step = 4")
 	x.want("step", "4\n") // the session's own name comes first
 	if got := x.ok(":step"); !strings.HasPrefix(got, "#0 rank 0 tb 0 step 0: ") {
@@ -359,6 +370,14 @@ with MSCCLProgram("empty", ring(3), AllReduce(3)):
 	}
 	x.ok("reset", "load "+file+"", "program")
 	if got := x.out.String(); !strings.Contains(got, "* empty: allreduce on 3 ranks, 0 operations, from "+file+":11:1\n") {
+		t.Errorf("got %q", got)
+	}
+	// What is left out is told where the rest fails without it.
+	x.ok("reset")
+	x.ok(pair...)
+	x.ok("right = check()", "close", "print(right)")
+	if got := x.bad("save " + file); got != "mscclsh: left out, as only the shell understands it: right = check()\n"+
+		"mscclsh: save: as a script the session would fail:\n"+file+":5:7: undefined: right\n" {
 		t.Errorf("got %q", got)
 	}
 	// What a script can't say is found before anything is written.

@@ -134,6 +134,17 @@ func universe() map[string]string {
 	return out
 }
 
+// Universe is how one of Starlark's own functions is called, and what it does.
+func Universe(name string) (usage, doc string, ok bool) {
+	for _, line := range strings.Split(strings.TrimSpace(universeText), "\n") {
+		usage, doc, _ = strings.Cut(line, " | ")
+		if word, _, _ := strings.Cut(usage, "("); word == name {
+			return usage, doc, true
+		}
+	}
+	return "", "", false
+}
+
 const universeText = `
 None | The value of what has none.
 True | Not False.
@@ -158,7 +169,7 @@ list(x=[]) | The elements as a new list.
 max(*args, key=None) | The largest argument, or the largest element of the only one.
 min(*args, key=None) | The least argument, or the least element of the only one.
 ord(s) | The code point of a character.
-print(*args, sep=" ") | Prints a line; an editor doesn't show it.
+print(*args, sep=" ") | Prints a line, though not in an editor.
 range(start, stop, step=1) | The ints from start, 0 if it isn't given, up to stop, which isn't among them.
 repr(x) | A value as a script would write it.
 reversed(x) | The elements backwards.
