@@ -291,7 +291,7 @@ func TestEditorLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for limits")
 	}
-	e := startEditor(t, func(o *lsp.Options) { o.TimeLimit = 3 * time.Second })
+	e := startEditor(t, func(o *lsp.Options) { o.TimeLimit = 10 * time.Second })
 	e.initialize()
 	million := `with MSCCLProgram("big", fully_connected(2), AllReduce(2, 64, True)):
     for i in range(1000000):
