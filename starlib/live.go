@@ -277,12 +277,10 @@ func (l *Live) init(ctx context.Context, prog *starlark.Program, p Piece, ran *R
 
 // parse reads a piece as lines of its file.
 func (l *Live) parse(file string, p Piece) (*syntax.File, error) {
-	text, before := p.Text, ""
-	if n := int(p.Line) - 1; n > 0 {
-		before = strings.Repeat("\n", n)
-	}
+	text, before, line := p.Text, "", max(p.Line, 1)
 	if p.Indented {
-		before = strings.TrimSuffix(before, "\n") + "if True:\n"
+		before = "if True:\n"
+		line--
 	}
 	delete(l.in.columns, file)
 	whole := []byte(text)
@@ -296,11 +294,11 @@ func (l *Live) parse(file string, p Piece) (*syntax.File, error) {
 	if c := newColumns(whole); c != nil {
 		l.in.columns[file] = c
 	}
-	m, err := mask(file, []byte(before+text))
+	m, err := maskFrom(file, []byte(before+text), line)
 	if err != nil {
 		return nil, err
 	}
-	f, err := liveDialect.Parse(file, m.text, 0)
+	f, err := liveDialect.Parse(file, syntax.FilePortion{Content: m.text, FirstLine: line, FirstCol: 1}, 0)
 	if err != nil {
 		return nil, l.in.syntaxErrors(err, m)
 	}

@@ -2,6 +2,7 @@ package starlib
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -192,6 +193,31 @@ func TestCallOf(t *testing.T) {
 		name, args, ok := CallOf(text)
 		if got := strings.Join(append([]string{name}, args...), "|"); got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A piece costs what it has, however many lines stand before it, and what is wrong in
+// it is told where it stands.
+func TestLivePieceFarBehind(t *testing.T) {
+	const line = 20_000_000
+	l := NewLive(LiveOptions{})
+	for text, want := range map[string]diag.Pos{
+		"x = = 1\n":                  {File: "far.star", Line: line, Col: 5},
+		"x = (1,\n     2\ny = 3\n":   {File: "far.star", Line: line + 2, Col: 1},
+		"x = 1\nwith\n":              {File: "far.star", Line: line + 1, Col: 5},
+		"x = 1\n\ny = x + nothing\n": {File: "far.star", Line: line + 2, Col: 9},
+		"x = 1 //\n":                 {File: "far.star", Line: line, Col: 9},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := l.Exec(context.Background(), Piece{File: "far.star", Line: line, Text: text})
+		runtime.ReadMemStats(&after)
+		if list := diag.Messages(err); len(list) != 1 || list[0].Pos != want {
+			t.Errorf("%q: got %v, want an error at %v", text, err, want)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > line/2 {
+			t.Errorf("%q: took %d bytes of memory", text, n)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type place struct{ line, col int32 }
 // masked is a script whose with statements have been made parseable.
 type masked struct {
 	text  []byte
+	line  int32          // of the first line of text in its file, from 1
 	withs map[place]bool // where a masked with stands
 	as    map[place]bool // where a masked as stands
 	heads []head         // in order
@@ -69,9 +70,12 @@ type masker struct {
 
 // mask makes the with statements of src parseable. The result has as many lines
 // as src, and every token is where it was.
-func mask(file string, src []byte) (*masked, error) {
-	k := &masker{file: file, src: src, line: 1, lineBegins: true,
-		m: masked{withs: map[place]bool{}, as: map[place]bool{}}}
+func mask(file string, src []byte) (*masked, error) { return maskFrom(file, src, 1) }
+
+// maskFrom is mask for a part of a file that begins with the given line.
+func maskFrom(file string, src []byte, line int32) (*masked, error) {
+	k := &masker{file: file, src: src, line: line, lineBegins: true,
+		m: masked{line: line, withs: map[place]bool{}, as: map[place]bool{}}}
 	if i := bytes.IndexByte(src, 0); i >= 0 {
 		return nil, k.zeroByte(i)
 	}

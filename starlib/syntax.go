@@ -20,13 +20,16 @@ func (in *interp) syntaxErrors(err error, m *masked) error {
 		e.Msg = strings.Replace(e.Msg, "want ')'", "want ':'", 1)
 	}
 	got, want := expected(e.Msg)
-	lines := splitLines(m.text)
+	lines, before := splitLines(m.text), m.line-1
+	e.Pos.Line -= before
 	if got != "" && want != "primary expression" {
 		e.Pos.Line, e.Pos.Col = tokenStart(lines, e.Pos.Line, e.Pos.Col, got)
 	}
+	a := advice(lines, e.Pos.Line, got)
+	e.Pos.Line += before
 	text := strings.TrimPrefix(e.Msg, "syntax error ")
 	msg := diag.Errorf(in.pos(e.Pos), "syntax", "syntax error: %s", text)
-	if a := advice(lines, e.Pos.Line, got); a != "" {
+	if a != "" {
 		msg.Suggest("%s", a)
 	}
 	return msg
