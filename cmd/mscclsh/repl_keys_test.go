@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -77,5 +79,16 @@ func TestUnfold(t *testing.T) {
 			t.Errorf("painted: got %q, want %q", got, want)
 		}
 		k.ascii = true
+	}
+}
+
+// A history is kept in a file, and in nothing else that has a name.
+func TestHistoryFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "below", "history")
+	for name, want := range map[string]string{file: file, "": "", os.DevNull: "", filepath.Dir(file): ""} {
+		t.Setenv("MSCCLSH_HISTORY", name)
+		if got := historyFile(); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
 	}
 }

@@ -321,7 +321,11 @@ func historyFile() string {
 	if err != nil {
 		return ""
 	}
+	st, err := f.Stat()
 	_ = f.Close() // nothing was written
+	if err != nil || !st.Mode().IsRegular() {
+		return "" // readline would read a device to its end, and put a file in its place
+	}
 	return path
 }
 
