@@ -271,8 +271,10 @@ func (s *Shell) again(ctx context.Context, i int, e entry) error {
 // lastValue finds uses of the value of the expression before.
 var lastValue = regexp.MustCompile(`(^|[^\w.])_($|\W)`)
 
-// script is the session as a script, and what of it is left out.
-func (s *Shell) script() (text string, left []string) {
+// script is the session as a script, and what of it is left out. What calls run is left
+// out where the script can't: the language has a run too, which takes less, and only
+// within a program.
+func (s *Shell) script(canRun bool) (text string, left []string) {
 	var b strings.Builder
 	body, block := 0, false
 	end := func() {
@@ -295,7 +297,7 @@ func (s *Shell) script() (text string, left []string) {
 		case entryFile:
 			left = append(left, "load "+e.file)
 		case entryStatement:
-			if slices.ContainsFunc(e.calls, func(c string) bool { return !starlib.Documented(c) }) {
+			if slices.ContainsFunc(e.calls, func(c string) bool { return !canRun || !starlib.Documented(c) }) {
 				left = append(left, e.summary())
 				for _, line := range textLines(e.text) {
 					b.WriteString(strings.TrimRight("# "+line, " ") + "\n")
@@ -331,7 +333,7 @@ func (s *Shell) keptValue(i int) string {
 }
 
 func shellScript(_ context.Context, s *Shell, _ *invocation) (bool, error) {
-	text, left := s.script()
+	text, left := s.script(true)
 	done := s.exact()
 	fmt.Fprint(s.out, text)
 	done()
@@ -351,7 +353,7 @@ func shellSave(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 	if f := formatOfName(file); f == nil || f.Name != "star" {
 		return false, badCallHint("bad-argument", "xml, plan and dag write other forms of the program", "save: got %q, want a name that ends in .star", file)
 	}
-	text, left := s.script()
+	text, left := s.script(true)
 	given := make(map[string]string)
 	flags := ""
 	for i := range s.entries {
@@ -362,11 +364,22 @@ func shellSave(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 			flags += " " + strings.Join(e.given, " ")
 		}
 	}
+	failed, err := s.sameAgain(ctx, file, text, given)
+	if failed {
+		if less, more := s.script(false); less != text {
+			if _, again := s.sameAgain(ctx, file, less, given); again == nil {
+				text, left, failed, err = less, more, false, nil
+			}
+		}
+	}
 	s.leftOut(left) // which may be why it fails
-	if err := s.sameAgain(ctx, file, text, given); err != nil {
+	if failed {
+		s.note("save: as a script the session would fail:")
+	}
+	if err != nil {
 		return false, err
 	}
-	err := writeFile(file, func(w io.Writer) error {
+	err = writeFile(file, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
@@ -381,21 +394,20 @@ func shellSave(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 }
 
 // sameAgain runs a text as the script it is to become, and compares its programs
-// with the session's.
-func (s *Shell) sameAgain(ctx context.Context, file, text string, given map[string]string) error {
+// with the session's. failed says that the script did, and not the comparison.
+func (s *Shell) sameAgain(ctx context.Context, file, text string, given map[string]string) (failed bool, err error) {
 	yes := func(*ir.ChunkDAG) (bool, error) { return true, nil }
 	script, err := starlib.Load(ctx, starlib.Options{File: file, Source: []byte(text), Args: given, Library: algorithms.FS,
 		MaxSteps: uint64(s.set.MaxSteps), Host: starlib.Host{Topology: machine.Topology, Check: yes,
 			Show: func(*ir.ChunkDAG, string) error { return nil },
 			Run:  func(*ir.ChunkDAG, starlib.RunOptions) (bool, error) { return true, nil }}})
 	if err != nil {
-		s.note("save: as a script the session would fail:")
-		return err
+		return true, err
 	}
 	var have []shellProgram
 	all, err := s.programs()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, p := range all {
 		if p.traced != nil && !slices.ContainsFunc(s.entries, func(e entry) bool {
@@ -405,14 +417,14 @@ func (s *Shell) sameAgain(ctx context.Context, file, text string, given map[stri
 		}
 	}
 	if len(have) != len(script.Programs) {
-		return diag.Errorf(diag.Pos{}, "save", "save: as a script the session would make %s, not %d", plural(int64(len(script.Programs)), "program"), len(have))
+		return false, diag.Errorf(diag.Pos{}, "save", "save: as a script the session would make %s, not %d", plural(int64(len(script.Programs)), "program"), len(have))
 	}
 	for i := range have {
 		if !sameWork(have[i].traced.DAG, script.Programs[i].DAG) {
-			return diag.Errorf(script.Programs[i].Pos, "save", "save: as a script the session would make another program %q", have[i].name)
+			return false, diag.Errorf(script.Programs[i].Pos, "save", "save: as a script the session would make another program %q", have[i].name)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // sameWork reports whether two traces have the same operations, wherever they stand

@@ -372,6 +372,14 @@ with MSCCLProgram("empty", ring(3), AllReduce(3)):
 	if got := x.out.String(); !strings.Contains(got, "* empty: allreduce on 3 ranks, 0 operations, from "+file+":11:1\n") {
 		t.Errorf("got %q", got)
 	}
+	// The shell's run takes more than the language's, and runs what is closed.
+	x.ok("reset")
+	x.ok(pair...)
+	x.ok("c.copy(0)", "close", `ran = run("cpu", "4KiB")`, "after = 1")
+	x.ok("save " + file)
+	if text, err := os.ReadFile(file); err != nil || !strings.HasSuffix(string(text), "    c.copy(0)\n# ran = run(\"cpu\", \"4KiB\")\nafter = 1\n") {
+		t.Errorf("got %v and\n%s", err, text)
+	}
 	// What is left out is told where the rest fails without it.
 	x.ok("reset")
 	x.ok(pair...)
