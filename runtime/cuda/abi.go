@@ -85,7 +85,7 @@ type (
 )
 
 // abiVersion is MSCCLSH_ABI.
-const abiVersion = 2
+const abiVersion = 3
 
 // What a call returns: MSCCLSH_E*.
 const (

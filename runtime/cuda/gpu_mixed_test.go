@@ -19,6 +19,7 @@ func mixedSources(ranks int) []source {
 	for _, protocol := range []string{"LL", "LL128", "Simple", "Direct"} {
 		for _, x := range []struct{ name, param, value string }{
 			{"allreduce_one_step", "inplace", "false"}, {"allreduce_allpairs", "inplace", "true"}, {"allreduce_ring", "inplace", "false"},
+			{"allreduce_double_binary_tree", "inplace", "true"}, // whose thread blocks wait for each other
 			{"broadcast_tree", "root", "0"}, {"broadcast_tree", "root", last}, {"reduce_tree", "root", "1"},
 			{"allgather_direct", "inplace", "false"}, {"reduce_scatter_direct", "inplace", "true"},
 			{"alltoall_direct", "inplace", "false"}, {"gather_tree", "root", last}, {"scatter_tree", "root", "1"},

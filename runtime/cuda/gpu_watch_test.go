@@ -147,24 +147,28 @@ func afterwards(lib *cuda.Library, set []int32) (values int64, err error) {
 }
 
 // TestGPUWrong runs programs that make mistakes: an addition left out, and a result
-// that lands one chunk beside its place.
+// that lands one chunk beside its place; in one the thread blocks wait for each other.
 func TestGPUWrong(t *testing.T) {
 	lib := library(t)
 	p := newParts(t, "wrong")
 	for _, set := range sets(devices(t, lib)) {
 		for _, protocol := range []string{"Simple", "LL", "LL128"} {
-			for _, kind := range []string{"no addition", "wrong place"} {
-				p.do(fmt.Sprintf("%s with %s on %s", kind, protocol, list(set)), func() (int64, error) {
-					src := source{name: "allreduce_ring", args: map[string]string{"ranks": "3", "inplace": "false", "protocol": protocol}}
-					prog, err := src.program()
+			ring := source{name: "allreduce_ring", args: map[string]string{"ranks": "3", "inplace": "false", "protocol": protocol}}
+			waits := source{name: "allreduce_hierarchical", args: map[string]string{"nodes": "2", "gpus": "2", "inplace": "false", "protocol": protocol}}
+			for _, c := range []struct {
+				kind string
+				src  source
+			}{{"no addition", ring}, {"wrong place", ring}, {"no addition", waits}} {
+				p.do(fmt.Sprintf("%s with %v on %s", c.kind, c.src, list(set)), func() (int64, error) {
+					prog, err := c.src.program()
 					if err != nil {
 						return 0, err
 					}
-					if !spoil(prog, kind) {
+					if !spoil(prog, c.kind) {
 						return 0, errors.New("there was no step to spoil")
 					}
 					err = on(lib, prog, cuda.CommOptions{Devices: set, Watchdog: patience}, func(x *cuda.Program) error {
-						_, err := check(x, cuda.Options{Bytes: 3000}, false)
+						_, err := check(x, cuda.Options{Bytes: 3 << 10}, false)
 						if err == nil || !strings.Contains(err.Error(), "elements are wrong") {
 							return fmt.Errorf("got %v, want wrong elements", err)
 						}

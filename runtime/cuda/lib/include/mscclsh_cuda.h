@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 // MSCCLSH_ABI is what mscclsh_abi returns from a library that fits this header.
-#define MSCCLSH_ABI 2
+#define MSCCLSH_ABI 3
 
 // What a call returns.
 enum {

@@ -41,7 +41,7 @@ int64_t Wire::stride() const {
 
 void Conn::set_sender(unsigned char *half) {
   send_seq = reinterpret_cast<uint64_t *>(half);
-  taken = reinterpret_cast<uint64_t *>(half + kLine);
+  taken = send_seq + 1;  // so that one load brings both: see numbers_of
 }
 
 void Conn::set_receiver(unsigned char *half) {
@@ -261,7 +261,7 @@ const Conn &Comm::connect(int32_t src, int32_t dst, int32_t chan, const Wire &wi
     c.dst = dst;
     c.slot_bytes = wire.depth() * wire.stride();
     if (local(src) && c.sender() == nullptr)
-      c.set_sender(arenas_[size_t(device_of(src))].take(size_t(2 * kLine)));
+      c.set_sender(arenas_[size_t(device_of(src))].take(size_t(kLine)));
     if (local(dst) && c.receiver() == nullptr)
       c.set_receiver(arenas_[size_t(device_of(dst))].take(size_t(c.slot_bytes + 2 * kLine)));
     c.open = peers_.process_of(src) == peers_.process_of(dst);

@@ -35,7 +35,7 @@ struct Wire {
   int32_t withheld() const;
 };
 
-// Conn is one connection. Counters lie where they are polled, each on lines of its own.
+// Conn is one connection. Counters lie where they are polled, apart from what others poll.
 // When one of its ranks lives in another process, that rank's half is where this
 // process has it open; when both do, there is nothing of it here.
 struct Conn {

@@ -21,9 +21,9 @@ void kernel(const Thread &t, const Args &a, unsigned char *shared) {
   Interpreter<T, kOp, kProto>(t, a, shared).run();
 }
 
-template <class T, Op kOp, Protocol kProto>
+template <class T, Op kOp, Protocol kProto, bool kDeps>
 void quick_kernel(const Thread &t, const Args &a, unsigned char *shared) {
-  Quick<T, kOp, kProto>(t, a, shared).run();
+  Quick<T, kOp, kProto, kDeps>(t, a, shared).run();
 }
 
 template <class T>
@@ -38,11 +38,11 @@ __global__ void __launch_bounds__(kMaxThreads, 1) kernel(const __grid_constant__
   Interpreter<T, kOp, kProto>(t, a, reinterpret_cast<unsigned char *>(shared)).run();
 }
 
-template <class T, Op kOp, Protocol kProto>
+template <class T, Op kOp, Protocol kProto, bool kDeps>
 __global__ void __launch_bounds__(kMaxThreads, 1) quick_kernel(const __grid_constant__ Args a) {
   extern __shared__ uint4 shared[];
   const Thread t{threadIdx.x, blockDim.x, blockIdx.x};
-  Quick<T, kOp, kProto>(t, a, reinterpret_cast<unsigned char *>(shared)).run();
+  Quick<T, kOp, kProto, kDeps>(t, a, reinterpret_cast<unsigned char *>(shared)).run();
 }
 
 template <class T>
@@ -56,7 +56,10 @@ __global__ void divide_kernel(const DivideRun *runs, int64_t n) {
   {kernel<T, op, kSimple>, kernel<T, op, kLL>, kernel<T, op, kLL128>, kernel<T, op, kDirect>}
 
 #define MSCCLSH_QUICK(T, op) \
-  {nullptr, quick_kernel<T, op, kLL>, quick_kernel<T, op, kLL128>, nullptr}
+  {nullptr, quick_kernel<T, op, kLL, false>, quick_kernel<T, op, kLL128, false>, nullptr}
+
+#define MSCCLSH_QUICK_DEPS(T, op) \
+  {nullptr, quick_kernel<T, op, kLL, true>, quick_kernel<T, op, kLL128, true>, nullptr}
 
 #if defined(MSCCLSH_SUM_ONLY)
 #define MSCCLSH_ROWS(ROW, T) \
@@ -67,11 +70,13 @@ __global__ void divide_kernel(const DivideRun *runs, int64_t n) {
 #define MSCCLSH_ROWS(ROW, T) {ROW(T, kSum), ROW(T, kProd), ROW(T, kMin), ROW(T, kMax)}
 #endif
 
-#define MSCCLSH_INSTANTIATE(name, T)                                                            \
-  namespace mscclsh {                                                                           \
-  extern const Kernels kernels_##name;                                                          \
-  const Kernels kernels_##name = {MSCCLSH_ROWS(MSCCLSH_ROW, T), MSCCLSH_ROWS(MSCCLSH_QUICK, T), \
-                                  divide_kernel<T>};                                            \
+#define MSCCLSH_INSTANTIATE(name, T)                                         \
+  namespace mscclsh {                                                        \
+  extern const Kernels kernels_##name;                                       \
+  const Kernels kernels_##name = {                                           \
+      MSCCLSH_ROWS(MSCCLSH_ROW, T),                                          \
+      {MSCCLSH_ROWS(MSCCLSH_QUICK, T), MSCCLSH_ROWS(MSCCLSH_QUICK_DEPS, T)}, \
+      divide_kernel<T>};                                                     \
   }
 
 }  // namespace mscclsh

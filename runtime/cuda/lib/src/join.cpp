@@ -47,50 +47,6 @@ void Prog::match_messages() {
   partner_out_ = out;
 }
 
-// find_shared finds the chunks that several thread blocks of a rank touch, and one writes.
-void Prog::find_shared() {
-  if (!shared_.empty()) return;
-  shared_.resize(buffers_.size());
-  std::vector<std::vector<int32_t>> by(buffers_.size());  // the thread block, -2 for several
-  std::vector<std::vector<bool>> written(buffers_.size());
-  for (size_t i = 0; i < buffers_.size(); i++) {
-    by[i].assign(size_t(chunks_[i]), -1);
-    written[i].assign(size_t(chunks_[i]), false);
-  }
-  for (const ThreadBlock &tb : tbs_) {
-    auto touch = [&](int32_t buf, int32_t chunk, int32_t count, bool writes) {
-      const size_t i = size_t(3 * tb.rank + buf), own = size_t(3 * tb.rank + base_buf_[i]);
-      for (int32_t c = base_chunk_[i] + chunk; c < base_chunk_[i] + chunk + count; c++) {
-        int32_t &who = by[own][size_t(c)];
-        who = who == -1 || who == tb.tb ? tb.tb : -2;
-        if (writes) written[own][size_t(c)] = true;
-      }
-    };
-    for (int32_t i = tb.first_step; i < tb.first_step + tb.steps; i++) {
-      const mscclsh_step &s = steps_[size_t(i)];
-      if (reads_src(s.kind)) touch(s.src_buf, s.src_chunk, s.count, false);
-      if (writes_dst(s.kind)) touch(s.dst_buf, s.dst_chunk, s.count, true);
-    }
-  }
-  for (size_t i = 0; i < buffers_.size(); i++) {
-    shared_[i].resize(by[i].size());
-    for (size_t c = 0; c < by[i].size(); c++) shared_[i][c] = by[i][c] == -2 && written[i][c];
-  }
-}
-
-// shares says whether step i of a thread block touches such a chunk.
-bool Prog::shares(const ThreadBlock &tb, int32_t i) const {
-  const mscclsh_step &s = steps_[size_t(tb.first_step + i)];
-  auto any = [&](int32_t buf, int32_t chunk) {
-    const size_t at = size_t(3 * tb.rank + buf), own = size_t(3 * tb.rank + base_buf_[at]);
-    for (int32_t c = base_chunk_[at] + chunk; c < base_chunk_[at] + chunk + s.count; c++)
-      if (shared_[own][size_t(c)]) return true;
-    return false;
-  };
-  return (reads_src(s.kind) && any(s.src_buf, s.src_chunk)) ||
-         (writes_dst(s.kind) && any(s.dst_buf, s.dst_chunk));
-}
-
 // is_exchange says whether step i of a thread block is a send that arrives together with
 // the receive after it.
 bool Prog::is_exchange(const ThreadBlock &tb, int32_t i) const {
@@ -249,10 +205,21 @@ constexpr size_t kTouches = 64;
 
 // set_meetings finds the steps before which a block's threads must meet. Steps of
 // different tiles touch different bytes.
-void Prog::set_meetings(const ThreadBlock &tb, Step *steps) const {
+//
+// With LL and LL128 each thread sends its parts of a message once it has taken its own parts
+// of those before. In a shorter message some threads have none, so that it does not say that
+// those before were taken whole, unless the threads have met.
+void Prog::set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) const {
   std::vector<Touch> touched;
+  int32_t taken = 0;  // chunks of the longest message since the threads last met
   for (int32_t i = 0; i < tb.steps; i += 1 + steps[i].join) {
     Step &s = steps[i];
+    const int32_t chunks = std::min(s.count, regime);
+    bool takes = false, gives = false;
+    for (int32_t k = i; k <= i + s.join; k++) {
+      takes |= receives(steps[k].kind);
+      gives |= sends(steps[k].kind);
+    }
     const bool messages = sends(s.kind) || receives(s.kind) || s.join > 0;
     const int32_t way = messages && wire_.protocol != kSimple ? 1 : 0;
     std::vector<Touch> now;
@@ -265,18 +232,22 @@ void Prog::set_meetings(const ThreadBlock &tb, Step *steps) const {
     }
     const bool met = s.deps > 0 || (messages && wire_.protocol == kDirect);
     if (met) touched.clear();
-    bool meet = touched.size() > kTouches;
+    if (met || (s.flags & kStrict)) taken = 0;
+    bool meet = touched.size() > kTouches || (messages_order_ && gives && chunks < taken);
     for (const Touch &t : touched)
       for (const Touch &n : now) meet |= t.conflicts(n);
     if (meet) {
       s.flags |= kMeet;
       touched.clear();
+      taken = 0;
     }
+    if (takes) taken = std::max(taken, chunks);
     touched.insert(touched.end(), now.begin(), now.end());
     bool meets_after = steps[i + s.join].post;
     for (int32_t k = i; k <= i + s.join; k++)
       meets_after |= sends(steps[k].kind) && wire_.protocol == kSimple;
     if (meets_after || (messages && wire_.protocol == kDirect)) touched.clear();
+    if (meets_after || (s.flags & kStrict)) taken = 0;
   }
 }
 

@@ -23,7 +23,8 @@ using DivideKernel = void (*)(const DivideRun *, int64_t runs);
 // Kernels are those of one data type; null where the build has none.
 struct Kernels {
   Kernel at[kAvg][kProtocols];
-  Kernel quick[kAvg][kProtocols];  // of LL and LL128
+  // For short programs of LL and LL128, the latter where thread blocks wait for each other.
+  Kernel quick[2][kAvg][kProtocols];
   DivideKernel divide;
 };
 

@@ -73,7 +73,7 @@ struct Packets : Words<T, kOp> {
       MSCCLSH_ROLLED
       for (int j = 0; j < joined.n_in; j++) {
         if (const unsigned char *local = joined.local(j)) {
-          MSCCLSH_ROLLED
+          MSCCLSH_UNROLL
           for (uint32_t u = 0; u < kBatch; u++)
             if (k + u * size < words) y[u] = load8(local + 8 * uint64_t(k + u * size));
         } else if (!arrived(joined.in(j), k, words, y, spin)) {

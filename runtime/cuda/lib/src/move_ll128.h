@@ -84,7 +84,7 @@ struct Lines : Words<T, kOp> {
       MSCCLSH_ROLLED
       for (int j = 0; j < joined.n_in; j++) {
         if (const unsigned char *local = joined.local(j)) {
-          MSCCLSH_ROLLED
+          MSCCLSH_UNROLL
           for (int v = 0; v < kUnitVectors; v++) {
             const int i = unit_vector(lane, v);
             if (i < n) y.v[v] = load16(local + at + 16 * i);

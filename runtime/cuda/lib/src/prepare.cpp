@@ -55,7 +55,7 @@ void Prog::set_size(const mscclsh_size &size) {
   const Kernels *k = kernels_of(DType(size.dtype));
   const int32_t op = size.op == kAvg ? int32_t(kSum) : size.op;
   kernel_ = k ? k->at[op][wire_.protocol] : nullptr;
-  kernel_quick_ = k ? k->quick[op][wire_.protocol] : nullptr;
+  for (int32_t i = 0; i < 2; i++) kernel_quick_[i] = k ? k->quick[i][op][wire_.protocol] : nullptr;
   divide_ = k ? k->divide : nullptr;
   if (kernel_ == nullptr)
     refused(format("this build (%s) leaves data type %d with reduction %d out", build_name(),
@@ -145,7 +145,8 @@ void Prog::build_tables(const mscclsh_size &size) {
   if (wire_.protocol == kDirect) match_messages();
   if (wire_.protocol == kLL || wire_.protocol == kLL128) find_shared();
   longest_ = 0;
-  bool quick = kernel_quick_ != nullptr && tiles_ == 1 && !size.trace;
+  has_deps_ = false;
+  bool quick = kernel_quick_[0] != nullptr && tiles_ == 1 && !size.trace;
   for (int32_t i = 0; i < comm->devices(); i++)
     if (!grids_[size_t(i)].blocks.empty()) quick &= build_grid(size, i);
   if (!quick) return;
@@ -155,7 +156,7 @@ void Prog::build_tables(const mscclsh_size &size) {
                               : (longest_ + kUnitBytes - 1) / kUnitBytes * thread_unit();
   if (size.threads == 0)
     threads_ = int32_t(std::min<int64_t>(std::max<int64_t>(threads, 2 * thread_unit()), threads_));
-  kernel_ = kernel_quick_;
+  kernel_ = kernel_quick_[has_deps_];
   for (Grid &g : grids_) g.shared += sizeof(Nothing);
 }
 
@@ -166,7 +167,8 @@ bool Prog::is_quick(const ThreadBlock &tb, int32_t regime, const Step *steps, co
   uintptr_t bits = uintptr_t(chunk_bytes_);
   for (int32_t i = 0; i < tb.steps; i++) {
     const Step &s = steps[i];
-    if (s.deps > 0 || s.post || s.count > regime || (s.flags & kStrict)) return false;
+    if (s.count > regime || (s.flags & kStrict)) return false;
+    has_deps_ |= s.deps > 0 || s.post;
     bits |= uintptr_t(s.x) | uintptr_t(s.y) | uintptr_t(s.dst);
     longest_ = std::max(longest_, s.count * chunk_bytes_);
   }
@@ -294,7 +296,7 @@ void Prog::fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &g
     for (int32_t i = 0; i < tb.steps; i++)
       if (shares(tb, i)) steps[i].flags |= kStrict;
   join_steps(tb, each, a.window, ends, steps);
-  set_meetings(tb, steps);
+  set_meetings(tb, each, steps);
 }
 
 // far_place is memory of another rank as rank from's device reaches it.

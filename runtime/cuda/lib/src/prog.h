@@ -118,9 +118,14 @@ class Prog {
                     int32_t k) const;
   void join_steps(const ThreadBlock &tb, int32_t regime, int32_t window, const End *ends,
                   Step *steps) const;
+  void set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) const;
+
+  // share.cpp
+  class Sharing;
   void find_shared();
   bool shares(const ThreadBlock &tb, int32_t i) const;
-  void set_meetings(const ThreadBlock &tb, Step *steps) const;
+
+  // prepare.cpp
   void add_divides(int32_t elem);
   void fit(mscclsh_prepared *out);
   unsigned char *place(int32_t rank, int32_t buf, int32_t chunk) const;
@@ -145,8 +150,9 @@ class Prog {
   // sends, or -1.
   std::vector<int32_t> partner_in_, partner_out_;
   // LL and LL128: of each rank's buffer, the chunks that several thread blocks touch and one
-  // of them writes.
+  // of them writes, in no order but perhaps that of messages.
   std::vector<std::vector<bool>> shared_;  // [ranks*3]
+  bool messages_order_ = false;            // there are such chunks, on whatever rank
   std::vector<int32_t> block_of_;          // of each thread block: in its device's grid
   std::vector<Buffer> buffers_;  // [ranks*3]; those not their own, or elsewhere, stay empty
   Views views_;
@@ -157,8 +163,9 @@ class Prog {
   std::vector<std::weak_ptr<int>> recorded_;  // turns of the graph's other programs
   int64_t chunk_bytes_ = 0, tile_bytes_ = 0, tiles_ = 0;
   int32_t threads_ = 0;
-  Kernel kernel_ = nullptr, kernel_quick_ = nullptr;
-  int64_t longest_ = 0;  // message, bytes
+  Kernel kernel_ = nullptr, kernel_quick_[2] = {};  // the latter without and with dependencies
+  bool has_deps_ = false;                           // in this process
+  int64_t longest_ = 0;                             // message, bytes
   DivideKernel divide_ = nullptr;
   bool divides_now_ = false;
 };

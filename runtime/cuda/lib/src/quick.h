@@ -2,7 +2,8 @@
 // of fetching instructions and of the way to the peer. It does the same as Interpreter
 // with LL and LL128 for programs that prepare finds quick: one tile, steps of one message
 // each, all in shared memory, aligned and whole, few enough messages that no credit is
-// due before the launch ends, no dependencies, no trace.
+// due before the launch ends, none of them strict, no trace. Where thread blocks wait for
+// each other's steps, kDeps is true: kernels of their own, so that others don't fetch that.
 //
 // A launch finds the instruction cache cold, and fetching a line costs as much as a trip
 // to memory. So while the first warp brings the block's table, the second goes through the
@@ -19,9 +20,10 @@ namespace mscclsh {
 struct alignas(16) Nothing {
   Step step;
   End end;
+  Dep dep;
 };
 
-template <class T, Op kOp, Protocol kProto>
+template <class T, Op kOp, Protocol kProto, bool kDeps>
 class Quick {
  public:
   MSCCLSH_DEV Quick(const Thread &t, const Args &a, unsigned char *shared)
@@ -50,8 +52,9 @@ class Quick {
         n = b_.n_steps;
       }
       for (const Step *last = st + n; st < last; st += 1 + st->join) {
-        if (MSCCLSH_UNLIKELY(st->flags & kMeet) && t_.sync_or(!ok_)) return;
+        if (!begin(*st, dry)) return;
         step(*st, ends);
+        if (!finish(st[st->join], dry)) return;
       }
       if (!dry) return;
     }
@@ -76,6 +79,12 @@ class Quick {
       e.slots = st.x;
       e.stride = e.first = e.sends = 0;
       e.limit = 1;
+      if (kDeps) {
+        st.deps = 1;
+        st.post = 1;
+        st.dep_start = 0;
+        nothing_->dep = Dep{0, 0, 1};
+      }
     }
     t_.sync_warp();
   }
@@ -91,16 +100,52 @@ class Quick {
     t_.sync_warp();
     wait_for_earlier();
     let_next_start();  // after the wait, so that no more than one launch is ahead
+    // What is asked for first comes while the rest is asked for: each takes long.
+    const uint64_t launch = kDeps ? load8(b_.launches) : 0;
     for (int i = t_.id; i < b_.n_ends; i += kWarp) {
       End &e = ends_[i];
-      const uint64_t seq = load8(e.seq);
+      const Pair n = numbers_of(e.seq);
+      const uint64_t seq = n.a;
+      e.limit = n.b + uint32_t(a_.slots);  // of no use where it receives
       e.first = seq;
       store8(e.seq, seq + e.per_tile);
-      if (e.sends)
-        e.limit = load_credit(e.mine) + uint32_t(a_.slots);
-      else
-        store_credit(e.theirs, seq);
+      if (!e.sends) store_credit(e.theirs, seq);
     }
+    if (kDeps && t_.id == 0) {
+      s_.launch = launch << 32;
+      store8(b_.launches, launch + 1);
+    }
+  }
+
+  // begin waits for what a step depends on, and lets the block's threads meet where they
+  // must; finish says that a step is done, where somebody waits for it. Both return whether
+  // all is well, the same to all threads.
+  MSCCLSH_DEV bool begin(const Step &st, bool dry) {
+    if (!kDeps) return MSCCLSH_LIKELY(!(st.flags & kMeet)) || !t_.sync_or(!ok_);
+    if (st.deps == 0 && !(st.flags & kMeet)) return true;
+    // The dry run finds an address where others find what is posted, which is more than 1.
+    const unsigned char *head = reinterpret_cast<const unsigned char *>(&b_);
+    const Dep *deps =
+        dry ? &nothing_->dep : reinterpret_cast<const Dep *>(head + a_.deps_at) + st.dep_start;
+    const uint64_t *posted = dry ? reinterpret_cast<const uint64_t *>(a_.blocks) : b_.posted;
+    const uint64_t launch = dry ? 0 : s_.launch;
+    MSCCLSH_ROLLED
+    for (uint32_t i = dry ? t_.id - kWarp : t_.id; i < st.deps; i += t_.size) {
+      const uint64_t want = launch + deps[i].step + 1;
+      uint64_t have;
+      Spin spin;
+      while (ok_ && int64_t((have = load_acquire_device(&posted[deps[i].tb])) - want) < 0)
+        if (!spin.go_on(a_)) ok_ = no_post(waiter(st), spin.cause, deps[i], have);
+    }
+    return dry || !t_.sync_or(!ok_);
+  }
+
+  MSCCLSH_DEV bool finish(const Step &last, bool dry) {
+    if (!kDeps || last.post == 0) return true;
+    if (!dry && t_.sync_or(!ok_)) return false;
+    if (t_.id == 0)
+      store_release_device(&b_.posted[b_.tb], s_.launch + uint32_t(&last - steps_) + 1);
+    return true;
   }
 
   // step does a step and those that have joined it.

@@ -169,6 +169,9 @@ MSCCLSH_DEV uint64_t load_credit(const uint64_t *p) {
 MSCCLSH_DEV void store_credit(uint64_t *p, uint64_t v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
+// numbers_of loads the number of an end's next message and, where it sends, the credit,
+// which lies behind it: one load for both, as launches of few messages wait for it.
+MSCCLSH_DEV Pair numbers_of(const uint64_t *seq) { return load16_slot(seq); }
 
 // Posts between blocks of one device.
 MSCCLSH_DEV uint64_t load_acquire_device(const uint64_t *p) {

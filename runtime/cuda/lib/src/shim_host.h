@@ -133,6 +133,7 @@ inline void store_relaxed_system(uint64_t *p, uint64_t v) {
 }
 inline uint64_t load_credit(const uint64_t *p) { return word(p).load(std::memory_order_acquire); }
 inline void store_credit(uint64_t *p, uint64_t v) { word(p).store(v, std::memory_order_release); }
+inline Pair numbers_of(const uint64_t *seq) { return {load8(seq), load_credit(seq + 1)}; }
 inline uint64_t load_acquire_device(const uint64_t *p) { return load_acquire_system(p); }
 inline void store_release_device(uint64_t *p, uint64_t v) { store_relaxed_system(p, v); }
 

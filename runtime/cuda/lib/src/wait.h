@@ -93,6 +93,13 @@ struct Waiter {
 
 // These return whether what they waited for came.
 
+// no_post is for a step of another thread block that did not end; have is what that one
+// has posted.
+MSCCLSH_COLD bool no_post(Waiter w, int32_t cause, Dep d, uint64_t have) {
+  const uint64_t begun = int64_t(have - w.s->launch) < 0 ? 0 : have - w.s->launch;
+  return w.give_up(cause, 1, int32_t(d.tb), -1, w.tile * d.steps + d.step + 1, begun);
+}
+
 // wait_deps waits for steps of other thread blocks of the rank, each thread for some.
 MSCCLSH_COLD bool wait_deps(Waiter w, const uint64_t *posted, const Dep *deps, uint32_t n) {
   for (uint32_t i = w.t.id; i < n; i += w.t.size) {
@@ -100,11 +107,8 @@ MSCCLSH_COLD bool wait_deps(Waiter w, const uint64_t *posted, const Dep *deps, u
     const uint64_t want = w.s->launch + w.tile * d.steps + d.step + 1;
     uint64_t have;
     Spin spin;
-    while (int64_t((have = load_acquire_device(&posted[d.tb])) - want) < 0) {
-      if (spin.go_on(*w.a)) continue;
-      const uint64_t begun = int64_t(have - w.s->launch) < 0 ? 0 : have - w.s->launch;
-      return w.give_up(spin.cause, 1, int32_t(d.tb), -1, want - w.s->launch, begun);
-    }
+    while (int64_t((have = load_acquire_device(&posted[d.tb])) - want) < 0)
+      if (!spin.go_on(*w.a)) return no_post(w, spin.cause, d, have);
   }
   return true;
 }
