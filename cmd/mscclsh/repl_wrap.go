@@ -66,9 +66,9 @@ func fitLine(line string, width int) string {
 	}
 	text := strings.TrimLeft(line, " ")
 	indent := len(line) - len(text)
-	head := line[:indent]
+	head, hang := line[:indent], min(indent+4, width/2)
 	if label := reportLabel.FindString(line); lipgloss.Width(label) == reportColumn {
-		head, text, indent = label, line[len(label):], reportColumn
+		head, text, indent, hang = label, line[len(label):], reportColumn, min(reportColumn, width/2)
 	}
 	if strings.Contains(text, "   ") {
 		// Blanks may stand on both sides of a sequence for colors.
@@ -77,7 +77,6 @@ func fitLine(line string, width int) string {
 		}
 		return line // a picture, or a table that is too wide: a break would only hide its columns
 	}
-	hang := min(indent+4, width/2)
 	var b strings.Builder
 	b.WriteString(head)
 	at, first := indent, true

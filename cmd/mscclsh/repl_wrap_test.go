@@ -18,14 +18,13 @@ func TestFitLine(t *testing.T) {
 		{"  " + long, 40, "  " + strings.TrimSuffix(strings.Repeat("word ", 7), " ") + "\n      " + strings.Repeat("word ", 5) + "end"},
 		{"\x1b[1mbold\x1b[0m " + strings.Repeat("x", 35), 40, "\x1b[1mbold\x1b[0m " + strings.Repeat("x", 35)},
 		{"  check     " + long, 60, "  check     " + strings.TrimSuffix(strings.Repeat("word ", 9), " ") + "\n" + strings.Repeat(" ", 12) + "word word word end"},
-		{"  \x1b[1mrun\x1b[0m  " + long, 60, "  \x1b[1mrun\x1b[0m  " + strings.TrimSuffix(strings.Repeat("word ", 10), " ") + "\n" + strings.Repeat(" ", 7) + "word word end"},
 		{strings.Repeat(" ", 20) + "a   b" + strings.Repeat(" ", 20) + "c", 40, strings.Repeat(" ", 14) + "a   b" + strings.Repeat(" ", 20) + "c"},
 		{"a   b" + strings.Repeat(" ", 40) + "c", 40, "a   b" + strings.Repeat(" ", 40) + "c"},
 		{strings.Repeat("x", 50), 40, strings.Repeat("x", 50)},
 		{"    \x1b[2m    a   b" + strings.Repeat(" ", 30) + "c\x1b[0m", 40, "\x1b[2m    a   b" + strings.Repeat(" ", 30) + "c\x1b[0m"},
 		// A label of a report makes no table of its line.
-		{"  check     " + long, 44, "  check     " + strings.TrimSuffix(strings.Repeat("word ", 6), " ") + "\n" + strings.Repeat(" ", 16) + strings.TrimSuffix(strings.Repeat("word ", 5), " ") + "\n" + strings.Repeat(" ", 16) + "word end"},
-		{"  refused   by " + long, 70, "  refused   by " + strings.TrimSuffix(strings.Repeat("word ", 11), " ") + "\n" + strings.Repeat(" ", 16) + "word end"},
+		{"  check     " + long, 44, "  check     " + strings.TrimSuffix(strings.Repeat("word ", 6), " ") + "\n" + strings.Repeat(" ", 12) + strings.TrimSuffix(strings.Repeat("word ", 6), " ") + "\n" + strings.Repeat(" ", 12) + "end"},
+		{"  refused   by " + long, 70, "  refused   by " + strings.TrimSuffix(strings.Repeat("word ", 11), " ") + "\n" + strings.Repeat(" ", 12) + "word end"},
 		{"  check     a   b" + strings.Repeat(" ", 40) + "c", 40, "  check     a   b" + strings.Repeat(" ", 40) + "c"},
 		{long, 10, long}, // too narrow for anything to help
 	} {
