@@ -445,6 +445,20 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
+// TestTooManyHarmlessRaces: what is not looked at is neither called an error of the
+// program nor passed over.
+func TestTooManyHarmlessRaces(t *testing.T) {
+	p := program(t, outOfPlace(ir.AllReduce, 1, 1), "0: cpy i0 o0"+strings.Repeat("\n0: cpy i0 s0", 2900))
+	for _, protocol := range []ir.Protocol{ir.Simple, ir.Direct} {
+		if p.Protocol = protocol; protocol == ir.Direct {
+			p.Transport = ir.Transport{}
+		}
+		if got, want := codes(check(t, p)), CodeTooLarge+" warning:"+CodeRace; got != want {
+			t.Errorf("%v: got %q, want %q", protocol, got, want)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	good := check(t, program(t, inPlace(ir.AllReduce, 2, 2), ring2))
 	if good.Err() != nil || good.Has(CodeRace) ||

@@ -30,7 +30,7 @@ func (d *rendezvous) races(ctx context.Context, f *findings) error {
 	if len(dead) > 0 {
 		all, complete := s.allPairs(dead)
 		if !complete {
-			bad, dead = append(bad, dead...), nil
+			tooManyPairs(f, d.m.pos(d.moves[dead[0].b].step))
 		} else if racy, err = d.unordered(ctx, all); err != nil {
 			return err
 		} else {

@@ -48,7 +48,7 @@ func checkRaces(ctx context.Context, m *model, order []int32, f *findings) error
 	if len(dead) > 0 {
 		all, complete := d.allPairs(dead)
 		if !complete {
-			bad, dead = append(bad, dead...), nil
+			tooManyPairs(f, m.pos(dead[0].b))
 		} else if racy, err = h.unordered(ctx, all); err != nil {
 			return err
 		} else {
@@ -238,6 +238,12 @@ func (d *detector) allPairs(races []pair) (pairs []pair, complete bool) {
 		}
 	}
 	return d.pairs, true
+}
+
+// tooManyPairs says that the second look was not taken.
+func tooManyPairs(f *findings, pos diag.Pos) {
+	f.errorf(pos, CodeTooLarge, "a race that reaches no output is in memory that more than %d pairs of steps share: "+
+		"whether another race there reaches one is not decided", maxPairs)
 }
 
 type access struct {
