@@ -213,7 +213,8 @@ func TestDirectMessages(t *testing.T) {
 		{"race", demand(t, 2, 1, 1, true, "0 o0 = 1.0", "1 o0 = 0.0"), "0 >1 <1: s i0; r i0\n1 >0 <0: s i0; r i0",
 			`p:2:1: rank 1 input[0]: rank 0 tb 0 step 0 (s) writes it and rank 1 tb 0 step 0 (s) reads it, in no order
     p:2:2: rank 0 tb 0 step 0 (s) writes the memory of rank 1 tb 0 step 1 (r)
-    p:2:1: rank 1 tb 0 step 0 (s) reads`},
+    p:2:1: rank 1 tb 0 step 0 (s) reads
+    for example, with nothing done yet, rank 1 tb 0 step 0 (s) moves its bytes before rank 0 tb 0 step 0 (s) has moved its own`},
 		{"no memory", demand(t, 3, 1, 1, true), "0 >1: s i0\n1 >2 <0: rrs i0\n2 <1: rrc i0",
 			`p:2:1: rank 1 tb 0 step 0 (rrs) keeps its sum in registers and rank 2 tb 0 step 0 (rrc) reduces, so that the message stands in no memory
     p:3:1: rank 2 tb 0 step 0 (rrc) would read it

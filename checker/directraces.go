@@ -276,6 +276,7 @@ func (d *rendezvous) reportRaces(f *findings, races []pair, severity diag.Severi
 		}
 		d.noteAccess(msg, p.a, p.lo, p.aWrites)
 		d.noteAccess(msg, p.b, p.lo, p.bWrites)
+		d.witnessRace(msg, &p)
 		f.add(msg)
 	}
 }
@@ -284,16 +285,10 @@ func (d *rendezvous) reportRaces(f *findings, races []pair, severity diag.Severi
 // on behalf of the step whose place it is.
 func (d *rendezvous) noteAccess(msg *diag.Message, id, loc int32, writes bool) {
 	t := &d.moves[id]
-	verb, of := "reads", t.from
-	places := t.reads
-	if writes {
-		verb, of, places = "writes", t.to, t.writes
-	}
 	name := d.m.name(t.step)
-	switch {
-	case of != ir.None && places[1] <= loc && loc < places[1]+t.count:
-		msg.Note(d.m.pos(of), "%s %s the memory of %s", name, verb, d.m.name(of))
-	default:
-		msg.Note(d.m.pos(t.step), "%s %s", name, verb)
+	if of := t.party(loc, writes); of != t.step {
+		msg.Note(d.m.pos(of), "%s %s the memory of %s", name, verb(writes), d.m.name(of))
+		return
 	}
+	msg.Note(d.m.pos(t.step), "%s %s", name, verb(writes))
 }

@@ -20,8 +20,8 @@ const (
 // witnessRace adds the shortest interleaving that shows a race: what has to have
 // run for the later step, of those the checker's own run had, to come first. Steps
 // that pass messages on while they come in may have the earlier step begun in their
-// past; such a race has no witness of whole steps, but with LL and LL128 it has one of
-// what they do. It also says what wait would end the race: that of the later step for
+// past; such a race has no witness of whole steps, but it has one of what they do: of
+// their chunks, and with LL and LL128 of their reads and writes. It also says what wait would end the race: that of the later step for
 // the earlier, which the checker's run proves harmless.
 func witnessRace(m *model, msg *diag.Message, p *pair) {
 	past, ok := m.past(p.b)
@@ -30,6 +30,9 @@ func witnessRace(m *model, msg *diag.Message, p *pair) {
 		msg.Note(diag.Pos{}, "for example, %s, %s runs before %s begins", m.pastName(past), m.name(p.b), m.name(p.a))
 	case ok && m.flagged:
 		msg.Note(diag.Pos{}, "with %s a message orders only the chunk that it brings: %s", m.p.Protocol, m.loophole(p))
+	case ok:
+		msg.Note(diag.Pos{}, "messages of one chunk, as they are at large sizes, are passed on one by one: %s may come to its chunk %d after %s has come to its chunk %d",
+			m.name(p.a), m.chunkAt(p.a, p.lo, p.aWrites), m.name(p.b), m.chunkAt(p.b, p.lo, p.bWrites))
 	}
 	msg.Suggest("let %s wait for %s", m.name(p.b), m.inRank(p.a))
 }
