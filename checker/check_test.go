@@ -465,6 +465,10 @@ func TestReport(t *testing.T) {
 		good.Summary() != "the check holds: results, 1 size regime, no races, no deadlock with 2 slots or more" {
 		t.Errorf("good: %v, %q", good.Err(), good.Summary())
 	}
+	harmless := check(t, program(t, outOfPlace(ir.AllReduce, 1, 1), "0: cpy i0 o0\n0: cpy i0 s0\n0: cpy i0 s0"))
+	if !harmless.OK || harmless.Summary() != "the check holds: results, 1 size regime, no races that reach an output, no deadlock with 1 slot or more" {
+		t.Errorf("harmless: %v, %q", harmless.Err(), harmless.Summary())
+	}
 	bad := check(t, program(t, inPlace(ir.AllReduce, 2, 1), "0: "))
 	var list diag.List
 	if !errors.As(bad.Err(), &list) || !bad.Has(CodeWrongResult) || bad.Summary() != "the check failed: 2 errors" {

@@ -108,15 +108,19 @@ func (r *Report) Summary() string {
 		}
 		return s
 	}
+	races := "no races"
+	if r.Has(CodeRace) {
+		races += " that reach an output"
+	}
 	if r.Direct {
-		s := "the check holds: results, no races, no deadlock with 0 slots (Direct)"
+		s := fmt.Sprintf("the check holds: results, %s, no deadlock with 0 slots (Direct)", races)
 		if r.OrderDiffers {
 			s += "; ranks add in different orders"
 		}
 		return s
 	}
-	s := fmt.Sprintf("the check holds: results, %s, no races, no deadlock with %s or more",
-		plural(len(r.Regimes), "size regime"), plural(int(r.MinSlots), "slot"))
+	s := fmt.Sprintf("the check holds: results, %s, %s, no deadlock with %s or more",
+		plural(len(r.Regimes), "size regime"), races, plural(int(r.MinSlots), "slot"))
 	if r.OrderDiffers {
 		s += "; ranks add in different orders"
 	}

@@ -3,8 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/mscclsh/mscclsh/checker"
+	"github.com/mscclsh/mscclsh/internal/diag"
 )
 
 // writeHuman prints the report for a person: a line or two a part, the run as
@@ -147,12 +151,16 @@ func (c *CheckPart) writeHuman(w io.Writer, st style) {
 		part(w, st, "check", append([]string{text}, c.remarks(st)...)...)
 		return
 	}
+	race := "no race"
+	if slices.ContainsFunc(c.list, func(m *diag.Message) bool { return m.Code == checker.CodeRace }) {
+		race = "no race that reaches an output"
+	}
 	if c.Direct {
-		text := fmt.Sprintf("%s: %s, no race, no deadlock without slots (Direct)", st.good.Render("holds"), right)
+		text := fmt.Sprintf("%s: %s, %s, no deadlock without slots (Direct)", st.good.Render("holds"), right, race)
 		part(w, st, "check", append([]string{text}, c.remarks(st)...)...)
 		return
 	}
-	text := fmt.Sprintf("%s: %s, no race, no deadlock with %s or more", st.good.Render("holds"), right,
+	text := fmt.Sprintf("%s: %s, %s, no deadlock with %s or more", st.good.Render("holds"), right, race,
 		plural(int64(c.MinSlots), "slot"))
 	part(w, st, "check", append([]string{text + " (" + regimesText(c.Regimes) + ")"}, c.remarks(st)...)...)
 }
