@@ -236,9 +236,15 @@ func (x *export) loc(rank int32, p ir.Place, c int32) ir.Loc {
 }
 
 // freePlace looks for a place that nobody misses: the operand itself, the same
-// index of the output, then anywhere in output, input and scratch.
+// index of the output, then anywhere in output, input and scratch. It has no part of
+// the operand in another order, which would be overwritten before it is read.
 func (x *export) freePlace(touched map[ir.Loc][]touch, k int32, n *node) (ir.Place, bool) {
+	operand := x.loc(n.rank, n.step.Src, 0)
 	free := func(p ir.Place) bool {
+		first := x.loc(n.rank, p, 0)
+		if d := first.Index - operand.Index; first.Buf == operand.Buf && d != 0 && -n.step.Count < d && d < n.step.Count {
+			return false
+		}
 		for c := range n.step.Count {
 			if l := x.loc(n.rank, p, c); !x.dead(touched[l], l, k) {
 				return false

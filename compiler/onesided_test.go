@@ -257,6 +257,49 @@ func TestNotAPlan(t *testing.T) {
 	}
 }
 
+// A sum of packets that is only passed on is kept where nobody misses anything, but
+// not a few chunks beside its own operand: i[1], which is overwritten afterwards, is
+// free, and i[0] is not.
+func TestSumKeptBesideItsOperand(t *testing.T) {
+	const text = `program "beside"
+collective custom name "beside" ranks 3 factor 1 split 1 in-place
+input 4*3
+output 4*3
+expect 1 0: 1.0
+expect 1 1: 2.2
+expect 1 2: 2.3
+expect 2 0: 0.0 1.0
+expect 2 1: 0.1 1.1
+topology none
+protocol LL
+policy auto instances 1
+transport slots 8 bytes 32768
+window min 0 max 0
+gpu 0 input=4 output=4 scratch=0
+tb 0 send=1 recv=-1 ch=0
+  0 s i[0] x2 to 1
+gpu 1 input=4 output=4 scratch=0
+tb 0 send=2 recv=0 ch=0
+  0 rrs i[0] x2 from 0 to 2 post
+tb 1 send=-1 recv=2 ch=0
+  0 r -> i[1] x2 from 2 wait 0:0
+gpu 2 input=4 output=4 scratch=0
+tb 0 send=-1 recv=1 ch=0
+  0 r -> i[0] x2 from 1
+tb 1 send=1 recv=-1 ch=0
+  0 s i[2] x2 to 1
+`
+	p, err := ir.ParseProgram(strings.NewReader(text), "beside.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []bool{false, true} {
+		if _, err := export(p, compiler.OneSidedOptions{KeepBlocks: keep}, 1); err != nil {
+			t.Errorf("keep blocks %v: %v", keep, err)
+		}
+	}
+}
+
 // Random programs become plans that do the same, launch after launch, whatever
 // they were compiled for. Refused are sizes smaller than a chunk's alignment.
 func TestRandomProgramsExport(t *testing.T) {
