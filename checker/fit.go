@@ -25,6 +25,7 @@ type Device struct {
 // launches. ranksPerDevice is the number of ranks that share a GPU, 1 or more.
 func Fit(p *ir.Program, d Device, ranksPerDevice int32) diag.List {
 	var list diag.List
+	more := 0
 	for first := 0; first < len(p.GPUs); first += int(max(ranksPerDevice, 1)) {
 		need := 0
 		last := min(first+int(max(ranksPerDevice, 1)), len(p.GPUs))
@@ -34,15 +35,19 @@ func Fit(p *ir.Program, d Device, ranksPerDevice int32) diag.List {
 		if need <= int(d.SMs) {
 			continue
 		}
+		if len(list) == 10 {
+			more++
+			continue
+		}
 		who := fmt.Sprintf("rank %d needs", first)
 		if last-first > 1 {
 			who = fmt.Sprintf("ranks %d to %d together need", first, last-1)
 		}
 		m := diag.Errorf(diag.Pos{}, CodeFit, "%s %d thread blocks at once, of which %s runs %d for sure", who, need, d.Name, d.SMs)
 		list = append(list, m.Suggest("use fewer instances or channels, or more GPUs"))
-		if len(list) == 10 {
-			break
-		}
+	}
+	if more > 0 {
+		list[len(list)-1].Note(diag.Pos{}, "and %d more like this", more)
 	}
 	return list
 }

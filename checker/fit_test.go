@@ -34,3 +34,15 @@ func TestFit(t *testing.T) {
 		}
 	}
 }
+
+// Of many ranks that don't fit the first few are named, and the others counted.
+func TestFitCounts(t *testing.T) {
+	p := &ir.Program{Spec: &ir.Spec{}}
+	for range 13 {
+		p.GPUs = append(p.GPUs, ir.GPU{TBs: make([]ir.ThreadBlock, 8)})
+	}
+	got := Fit(p, Device{"toy", 7}, 1)
+	if len(got) != 10 || len(got[9].Notes) != 1 || got[9].Notes[0].Text != "and 3 more like this" {
+		t.Errorf("got %d findings: %v", len(got), got)
+	}
+}
