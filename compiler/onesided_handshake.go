@@ -39,6 +39,7 @@ type knowledge struct {
 	*export
 	words int
 	after []ranks
+	entry []ranks // before a batch: by every thread of the block
 	told  []ranks
 	over  map[[2]int32]bool // by pair of ranks: answers of settled
 	query *batchQuery
@@ -50,7 +51,7 @@ type ranks struct{ begun, published []uint64 }
 
 func newKnowledge(x *export) *knowledge {
 	return &knowledge{export: x, words: (len(x.p.GPUs) + 63) / 64,
-		after: make([]ranks, len(x.batches)), told: make([]ranks, len(x.nodes)),
+		after: make([]ranks, len(x.batches)), entry: make([]ranks, len(x.batches)), told: make([]ranks, len(x.nodes)),
 		over: map[[2]int32]bool{}, query: newBatchQuery(x)}
 }
 
@@ -63,20 +64,30 @@ func (r ranks) clone() ranks { return ranks{slices.Clone(r.begun), slices.Clone(
 
 // batch finds what is known after batch b. It waits for signals before it sends
 // anything; packets it may read after it has sent others, so they count only for
-// a step that sends what it receives.
+// a step that sends what it receives, and for the batches that come next in the block
+// only after the threads have met: each thread reads packets of its own, or none.
 func (k *knowledge) batch(b int32) {
 	t := &k.batches[b]
 	rank := k.blocks[t.block].rank
 	set := ranks{make([]uint64, k.words), make([]uint64, k.words)}
 	learn(set.begun, rank)
 	learn(set.published, rank)
-	if before := k.previous(b); before != ir.None {
+	before := k.previous(b)
+	switch {
+	case before == ir.None:
+	case k.packets && len(k.batches[before].release)+len(t.acquire) == 0:
+		set.add(k.entry[before])
+	default:
 		set.add(k.after[before])
 	}
 	for _, d := range t.deps {
 		set.add(k.after[d])
 	}
 	entry := set.clone()
+	k.entry[b] = entry
+	if before != ir.None {
+		set.add(k.after[before])
+	}
 	for _, i := range t.nodes {
 		k.takes(i, func(from int32) { set.add(k.told[from]) })
 	}

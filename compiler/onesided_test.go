@@ -289,7 +289,13 @@ tb 0 send=-1 recv=1 ch=0
 tb 1 send=1 recv=-1 ch=0
   0 s i[2] x2 to 1
 `
-	p, err := ir.ParseProgram(strings.NewReader(text), "beside.txt")
+	exportText(t, text)
+}
+
+// exportText makes plans of a program that is right.
+func exportText(t *testing.T, text string) {
+	t.Helper()
+	p, err := ir.ParseProgram(strings.NewReader(text), "text")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,6 +304,48 @@ tb 1 send=1 recv=-1 ch=0
 			t.Errorf("keep blocks %v: %v", keep, err)
 		}
 	}
+}
+
+// Rank 1 reads packets of rank 0 and sends others to rank 2, by threads that needn't
+// be the same: rank 2 doesn't learn from them that rank 0 has begun, to whose scratch
+// it writes.
+func TestPacketsTellTheirThreadsAlone(t *testing.T) {
+	const text = `program "threads"
+collective custom name "threads" ranks 4 factor 1 split 1
+input 2*4
+output 2*4
+expect 0 0: 2.0
+expect 1 0: 0.0
+expect 2 0: 3.0
+expect 3 0: 2.0
+topology none
+protocol LL
+policy auto instances 1
+transport slots 8 bytes 32768
+window min 0 max 0
+gpu 0 input=2 output=2 scratch=0
+tb 0 send=1 recv=-1 ch=0
+  0 s i[0] x1 to 1
+tb 1 send=-1 recv=2 ch=0
+  0 r -> o[0] x1 from 2
+gpu 1 input=2 output=2 scratch=0
+tb 0 send=-1 recv=0 ch=0
+  0 r -> o[0] x1 from 0
+tb 1 send=2 recv=3 ch=0
+  0 rcs -> o[1] x1 from 3 to 2
+gpu 2 input=2 output=2 scratch=0
+tb 0 send=3 recv=-1 ch=0
+  0 s i[0] x1 to 3
+tb 1 send=-1 recv=1 ch=0
+  0 r -> o[0] x1 from 1
+tb 2 send=0 recv=-1 ch=0
+  0 s i[0] x1 to 0
+gpu 3 input=2 output=2 scratch=0
+tb 0 send=1 recv=2 ch=0
+  0 r -> o[0] x1 from 2
+  1 s i[0] x1 to 1
+`
+	exportText(t, text)
 }
 
 // Random programs become plans that do the same, launch after launch, whatever
