@@ -28,6 +28,7 @@ type textReader struct {
 
 	buffers map[string]BufferID // scratch buffers by name
 	files   map[string]string   // one string for each file name of positions
+	here    bool                // a record without a position is where it was read
 	pos     map[diag.Pos]PosID
 	list    []diag.Pos
 	lengths int   // numbers that runs have expanded to so far
@@ -287,7 +288,7 @@ func (t *textReader) runs(low int32, atLeast, atMost int) []int32 {
 // position reads " ; file:line:col" at the end of a line, and the end.
 func (t *textReader) position() PosID {
 	if t.peek() == 0 {
-		return 0
+		return t.ownPosition()
 	}
 	t.expect(";")
 	if t.at < len(t.line) && t.line[t.at] == ' ' {
@@ -315,6 +316,16 @@ func (t *textReader) position() PosID {
 	p.Col = t.int32(0)
 	t.end()
 	return t.intern(p)
+}
+
+// ownPosition is where the line's record begins, if that is to count.
+func (t *textReader) ownPosition() PosID {
+	if !t.here || t.err != nil {
+		return 0
+	}
+	indent := len(t.line) - len(bytes.TrimLeft(t.line, " \t"))
+	t.list = append(t.list, diag.Pos{File: t.file, Line: t.num, Col: int32(indent) + 1})
+	return PosID(len(t.list) - 1)
 }
 
 func (t *textReader) fileName(name []byte) string {

@@ -104,7 +104,18 @@ func (t *textReader) instr() Instr {
 // ParseProgram reads what Program.WriteText wrote; see ParseChunkDAG. Deps are
 // in the order of the steps that wait.
 func ParseProgram(r io.Reader, file string) (*Program, error) {
+	return parseProgram(newTextReader(r, file))
+}
+
+// ParseProgramHere is ParseProgram for programs that people write: a step without a
+// position is where it stands in the file.
+func ParseProgramHere(r io.Reader, file string) (*Program, error) {
 	t := newTextReader(r, file)
+	t.here = true
+	return parseProgram(t)
+}
+
+func parseProgram(t *textReader) (*Program, error) {
 	p := &Program{}
 	p.Spec = t.spec(programWord, func(key string) bool { return t.programLine(p, key) })
 	// Steps call the one scratch buffer of a rank s, whatever the header names.

@@ -192,6 +192,38 @@ buffer "input" 2*2
 buffer "output" 2*2
 `
 
+// A step that people wrote is where they wrote it, one that was compiled where its
+// position says.
+func TestParseProgramHere(t *testing.T) {
+	const head = `program "p"
+collective allreduce ranks 1 factor 1 split 1
+topology none
+protocol Simple
+policy auto instances 1
+transport slots 2 bytes 2097152
+window min 0 max 0
+gpu 0 input=1 output=1 scratch=1
+tb 0 send=-1 recv=-1 ch=0
+
+  0 cpy i[0] -> s[0] x1
+# a comment
+	1 cpy s[0] -> o[0] x1 ; a.star:3:4
+	2 nop
+`
+	p, err := ir.ParseProgramHere(strings.NewReader(head), "p.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"p.txt:11:3", "a.star:3:4", "p.txt:14:2"} {
+		if got := p.Pos(p.GPUs[0].TBs[0].Steps[i].Pos).String(); got != want {
+			t.Errorf("step %d: got %s, want %s", i, got, want)
+		}
+	}
+	if p, err = ir.ParseProgram(strings.NewReader(head), "p.txt"); err != nil || p.GPUs[0].TBs[0].Steps[0].Pos != 0 {
+		t.Errorf("as written: got %v, %v", p.GPUs[0].TBs[0].Steps[0].Pos, err)
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	chunk := func(s string) error { _, err := ir.ParseChunkDAG(strings.NewReader(s), "f"); return err }
 	instr := func(s string) error { _, err := ir.ParseInstrDAG(strings.NewReader(s), "f"); return err }

@@ -14,7 +14,7 @@ func textFormat() format {
 		Name: "text", Title: "the text form", Exts: []string{".txt", ".ir"}, twoSided: true, oneSided: true,
 		Help: "readable form of any program, with positions of the script",
 		read: func(_ context.Context, src source, _ *Settings) (*imported, error) {
-			p, err := ir.ParseProgram(bytes.NewReader(src.data), src.file)
+			p, err := ir.ParseProgramHere(bytes.NewReader(src.data), src.file)
 			if err != nil {
 				return nil, err
 			}

@@ -106,7 +106,7 @@ func giveBack() {
 }
 
 func (s *Session) judgeProgram(ctx context.Context, file string, text []byte) error {
-	p, err := ir.ParseProgram(bytes.NewReader(text), file)
+	p, err := ir.ParseProgramHere(bytes.NewReader(text), file)
 	if err != nil {
 		return err
 	}

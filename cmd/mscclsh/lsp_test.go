@@ -19,6 +19,7 @@ import (
 	"github.com/mscclsh/mscclsh/algorithms"
 	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/internal/lsp"
+	"github.com/mscclsh/mscclsh/ir"
 )
 
 // editor is the client of a server in this process. It knows the protocol by itself.
@@ -212,12 +213,16 @@ func TestEditorExamples(t *testing.T) {
 			}
 			continue
 		}
-		list, err := x.Judge(context.Background())
+		p, err := ir.ParseProgramHere(strings.NewReader(x.Example), x.Code+".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep, err := checker.Check(context.Background(), p, checker.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := 0
-		for _, m := range list {
+		for _, m := range rep.Messages {
 			if m.Code == x.Code {
 				want = max(int(m.Pos.Line), 1)
 				break
