@@ -11,8 +11,9 @@
 #                libmscclpp_nccl.so; to rivals.csv. It needs no bin/mscclsh
 #
 # DEVICES (0,1) are the GPUs, SMALLEST and LARGEST (1KiB, 1GiB) bound the sizes, ONLY is a
-# pattern for the names of collectives, so that long runs can be cut into parts. Ends with
-# exit code 1 if any output is wrong. Whether the library is right everywhere is what
+# pattern for the names of collectives, so that long runs can be cut into parts; EAGER=1
+# starts the tables' launches one by one, without a graph, and DTYPE (fp32) is their
+# type. Ends with exit code 1 if any output is wrong. Whether the library is right everywhere is what
 # scripts/gpu-test.sh says.
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,6 +23,9 @@ devices=${DEVICES:-0,1}
 smallest=${SMALLEST:-1KiB}
 largest=${LARGEST:-1GiB}
 only=${ONLY:-.}
+dtype=${DTYPE:-fp32}
+graph=--graph
+[ -z "${EAGER:-}" ] || graph=
 bin=${MSCCLSH:-bin/mscclsh}
 count=$(echo "$devices" | tr ',' '\n' | grep -c .)
 mkdir -p "$out"
@@ -118,7 +122,7 @@ one() {
 	[ "$(bytes "$most")" -lt "$(bytes "$largest")" ] || most=$largest
 	[ "$(bytes "$smallest")" -le "$(bytes "$most")" ] || return 0
 	# shellcheck disable=SC2086
-	run 300 "$bin" bench --backend cuda --devices "$devices" --graph $rival --csv --sizes "$smallest..$most" \
+	run 300 "$bin" bench --backend cuda --devices "$devices" $graph --dtype "$dtype" $rival --csv --sizes "$smallest..$most" \
 		"@algorithms/$script.star" --ranks "$count" $2 >"$out/one.csv" 2>"$out/one.err" || echo "exit code $?" >>"$out/one.err"
 }
 
@@ -158,7 +162,7 @@ tables() {
 		done
 		[ -s "$new" ] || continue
 		mv "$new" "$csv"
-		{ echo; echo "$c, $count ranks on GPUs $devices, fp32, out of place, graph, NVLS off:"; best "$csv"; } | tee -a "$out/tables.txt"
+		{ echo; echo "$c, $count ranks on GPUs $devices, $dtype, out of place, ${graph:+graph, }NVLS off:"; best "$csv"; } | tee -a "$out/tables.txt"
 	done
 	[ ! -e "$out/bad" ] || { bad=1; rm -f "$out/bad"; }
 	rm -f "$out"/*.new "$out/one.csv" "$out/one.err" "$out/named.csv"

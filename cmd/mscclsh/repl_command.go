@@ -179,6 +179,15 @@ func (s *Shell) tryOut(ctx context.Context, c *shellCommand, call *invocation) (
 			return false, err
 		}
 		call.args = rest
+		// Where to run may be said by a word, after flags that need it.
+		for _, a := range rest {
+			if slices.Contains(c.Flags, "backend") && slices.Contains(backends, a) {
+				set.Backend = a
+			}
+		}
+		if err := set.validate(); err != nil {
+			return false, err
+		}
 		switch {
 		case len(rest) < c.MinArgs:
 			return false, badCallHint("missing-argument", "usage: "+c.usage(), "%s: an argument is missing", c.Name)
@@ -236,7 +245,7 @@ func (c *shellCommand) takeFlags(args []string, set *Settings) ([]string, error)
 			return nil, badCall("flag-value", "--%s: %s", f.Name, strings.TrimPrefix(err.Error(), f.Name+": "))
 		}
 	}
-	return rest, set.validate()
+	return rest, nil
 }
 
 // splitWords cuts a line into words at blanks; quotes keep blanks together.

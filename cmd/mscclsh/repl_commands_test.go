@@ -40,6 +40,25 @@ func TestShellStepping(t *testing.T) {
 	}
 }
 
+// Flags of GPUs go with the word that names them, as with --backend, whatever stands first.
+// Here is no library for GPUs, which is what they end with.
+func TestShellBackendWord(t *testing.T) {
+	t.Setenv("MSCCLSH_CUDA_LIB", filepath.Join(t.TempDir(), "none.so"))
+	x := newTalk(t)
+	x.ok(pair...)
+	for _, text := range []string{"run cuda --devices 0,1", "run --devices 0,1 cuda", "run --backend cuda --devices 0,1", "time run cuda --devices 0,1",
+		"bench cuda --devices 0,1 --graph --sizes 1KiB"} {
+		x.bad(text)
+		if got := x.err.String(); !strings.Contains(got, "none.so") {
+			t.Errorf("%s: got %q", text, got)
+		}
+	}
+	x.bad("run cpu --devices 0,1")
+	if got := x.err.String(); !strings.Contains(got, "--devices is for GPUs; this runs on the CPU") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Every command has a line of help and an example that runs or is refused with a
 // message, never with a defect.
 func TestShellHelp(t *testing.T) {
