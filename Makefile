@@ -84,7 +84,7 @@ bin/cuda.test: setup-build FORCE
 	@mkdir -p bin
 	@$(GO) test -c -trimpath -o $@ ./runtime/cuda
 
-gpu-test: bin/cuda.test cuda ## check values on this machine's GPUs, as far as BUDGET seconds (150) reach
+gpu-test: build bin/cuda.test cuda ## check values on this machine's GPUs, as far as BUDGET seconds (150) reach
 	@cp runtime/cuda/lib/build/libmscclsh_cuda.so bin/
 	@scripts/gpu-test.sh
 

@@ -11,8 +11,10 @@
 #
 # DEVICES (0,1) are the GPUs, SIZES (1KiB..256MiB:4) the sizes, PROTOCOLS ("LL LL128
 # Simple Direct") and INSTANCES ("16" of allpairs, a quarter of hierarchical) what is
-# tried, ONLY a pattern for the names of the two. Ends with exit code 1 if any output is
-# wrong or a program fails.
+# tried, ONLY a pattern for the names of the two. RANKS (one a GPU) are those of allpairs,
+# GPUS ("2 4") of a node of hierarchical, FLAGS more flags of mscclsh bench. No program
+# begins once BUDGET seconds (3600) are over. Ends with exit code 1 if any output is wrong
+# or a program fails.
 set -eu
 cd "$(dirname "$0")/.."
 out=${OUT:-benchmarks/results}
@@ -22,15 +24,18 @@ protocols=${PROTOCOLS:-LL LL128 Simple Direct}
 instances=${INSTANCES:-16}
 only=${ONLY:-.}
 bin=${MSCCLSH:-bin/mscclsh}
-count=$(echo "$devices" | tr ',' '\n' | grep -c .)
-[ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
-# Before anything is written: can programs run here at all?
-"$bin" --backend cuda --devices "$devices" --size 1KiB --quiet @algorithms/allreduce_one_step.star --ranks "$count" >/dev/null || exit 3
+budget=${BUDGET:-3600}
+flags=${FLAGS:-}
+begun=$(date +%s)
+. scripts/gpu-tables.sh
+count=$(gpus "$devices")
+ranks=${RANKS:-$count}
+command -v "$bin" >/dev/null || { echo "$bin is not there: make build" >&2; exit 3; }
+can "$ranks"
 mkdir -p "$out"
 text=$out/composition.txt
 : >"$text"
 bad=0
-
 
 # columns FILE: a CSV file for a person.
 columns() {
@@ -43,9 +48,13 @@ compare() {
 	against=$2
 	shift 2
 	echo "$name" | grep -q -e "$only" || return 0
+	left=$((budget - ($(date +%s) - begun)))
+	[ "$left" -gt 0 ] || { echo "left out, $budget s are over: $name" | tee -a "$text"; return 0; }
+	[ "$left" -le 300 ] || left=300
 	echo "== $name: $*" | tee -a "$text"
-	if timeout 300 "$bin" bench --backend cuda --devices "$devices" --graph --against "$against" \
-		--sizes "$sizes" --csv "$@" >"$out/composition-$name.csv" 2>"$out/composition.err"; then
+	# shellcheck disable=SC2086
+	if timeout "$left" "$bin" bench --backend cuda --devices "$devices" --graph --against "$against" \
+		--sizes "$sizes" --csv $flags "$@" >"$out/composition-$name.csv" 2>"$out/composition.err"; then
 		columns "$out/composition-$name.csv" | tee -a "$text"
 	else
 		echo "failed with exit code $?" | tee -a "$text"
@@ -55,10 +64,10 @@ compare() {
 	rm -f "$out/composition.err"
 }
 
-# Without NCCL only the phases are compared.
+# Without NCCL, or with several ranks on a GPU, only the phases are compared.
 rivals=nccl,nccl-composed,phases
-if ! "$bin" bench --backend cuda --devices "$devices" --graph --against nccl --sizes 1KiB --iterations 1 --quiet \
-	@algorithms/allreduce_allpairs.star --ranks "$count" >/dev/null 2>"$out/composition.err"; then
+if ! timeout 60 "$bin" bench --backend cuda --devices "$devices" --graph --against nccl --sizes 1KiB --iterations 1 --quiet \
+	@algorithms/allreduce_allpairs.star --ranks "$ranks" >/dev/null 2>"$out/composition.err"; then
 	echo "without NCCL: $(head -n 1 "$out/composition.err")" | tee -a "$text" >&2
 	rivals=phases
 fi
@@ -66,10 +75,12 @@ rm -f "$out/composition.err"
 
 for p in $protocols; do
 	for i in $instances; do
-		compare "allpairs-$i-$p" "$rivals" benchmarks/composition/allpairs.star --ranks "$count" --instances "$i" --protocol "$p"
+		compare "allpairs-$i-$p" "$rivals" benchmarks/composition/allpairs.star --ranks "$ranks" --instances "$i" --protocol "$p"
 		few=$(((i + 3) / 4))
-		for gpus in 2 4; do
-			compare "hierarchical-2x$gpus-$few-$p" phases benchmarks/composition/hierarchical.star --nodes 2 --gpus "$gpus" \
+		for gpus in ${GPUS:-2 4}; do
+			beside=$rivals
+			[ $((2 * gpus)) -le "$count" ] || beside=phases
+			compare "hierarchical-2x$gpus-$few-$p" "$beside" benchmarks/composition/hierarchical.star --nodes 2 --gpus "$gpus" \
 				--instances "$few" --protocol "$p"
 		done
 	done

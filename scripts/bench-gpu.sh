@@ -27,21 +27,11 @@ dtype=${DTYPE:-fp32}
 graph=--graph
 [ -z "${EAGER:-}" ] || graph=
 bin=${MSCCLSH:-bin/mscclsh}
-count=$(echo "$devices" | tr ',' '\n' | grep -c .)
+. scripts/gpu-tables.sh
+count=$(gpus "$devices")
 mkdir -p "$out"
 
 [ "$part" = rivals ] || [ -x "$bin" ] || { echo "$bin is not there: make build" >&2; exit 3; }
-
-# can checks that programs run here at all, before anything is written.
-can() {
-	"$bin" --backend cuda --devices "$devices" --size 1KiB --quiet @algorithms/allreduce_one_step.star --ranks "$count" >/dev/null || exit 3
-}
-
-machine() {
-	"$bin" version
-	nvidia-smi --query-gpu=index,name,driver_version,clocks.sm,clocks.max.sm --format=csv 2>/dev/null || true
-	nvidia-smi topo -m 2>/dev/null || true
-}
 
 # run LIMIT COMMAND...: with a limit in seconds, so that nothing hangs for long.
 run() {
@@ -75,47 +65,6 @@ candidates() {
 	esac
 }
 
-# bytes SIZE: 64KiB in bytes.
-bytes() {
-	case $1 in
-	*KiB) echo $((${1%KiB} * 1024)) ;;
-	*MiB) echo $((${1%MiB} * 1048576)) ;;
-	*GiB) echo $((${1%GiB} * 1073741824)) ;;
-	*) echo "$1" ;;
-	esac
-}
-
-# best CSV: the fastest program of each size beside NCCL.
-best() {
-	awk -F, '
-	NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-	$at["median_us"] != "" && $at["skipped"] == "" {
-		b = $at["bytes"]
-		us = $at["median_us"]
-		if (!(b in t)) order[++n] = b
-		if (!(b in t) || us < t[b]) { t[b] = us; who[b] = $1 }
-		if (NF >= 15 && $15 > 0) plain[b] = $15
-		if (NF >= 17 && $17 > 0) win[b] = $17
-	}
-	END {
-		for (i = 2; i <= n; i++) for (j = i; j > 1 && order[j - 1] + 0 > order[j] + 0; j--) {
-			x = order[j]; order[j] = order[j - 1]; order[j - 1] = x
-		}
-		printf "%12s %10s %10s %7s %10s %7s  %s\n", "size(B)", "time(us)", "NCCL(us)", "ratio", "windows", "ratio", "program"
-		for (i = 1; i <= n; i++) {
-			b = order[i]
-			a = plain[b] ? plain[b] / t[b] : 0
-			w = win[b] ? win[b] / t[b] : 0
-			if (a) { sa += log(a); na++ }
-			if (a || w) { m = a; if (w && (!a || w < a)) m = w; sm += log(m); nm++; if (!worst || m < worst) { worst = m; where = b } }
-			# The powers of four from 1 KiB on.
-			if (a && log(b / 1024) / log(4) % 1 < 1e-9) { s4 += log(a); n4++ }
-			printf "%12d %10.2f %10.2f %7.3f %10.2f %7.3f  %s\n", b, t[b], plain[b], a, win[b], w, who[b]
-		}
-		if (na) printf "geometric mean of NCCL over ours: %.3f (powers of four: %.3f), of the better of its modes: %.3f, least of those %.3f at %d\n", exp(sa / na), n4 ? exp(s4 / n4) : 0, exp(sm / nm), worst, where
-	}' "$1"
-}
-
 # one LARGEST PARAMETERS: measures a program; $script, $rival and $count are the caller's.
 one() {
 	most=$1
@@ -127,7 +76,7 @@ one() {
 }
 
 tables() {
-	can
+	can "$count"
 	bad=0
 	: >"$out/tables.txt"
 	machine | tee -a "$out/tables.txt"
@@ -155,9 +104,8 @@ tables() {
 				{ echo "$program: failed"; cat "$out/one.err"; } | tee -a "$out/tables.txt" >&2
 				echo "$program" >>"$out/bad"
 			fi
-			# A line is the program's name and what bench prints; NCCL's columns are there once.
-			sed -e "s|^bytes,|program,bytes,|; t" -e "s|^|$script $rest,|" "$out/one.csv" >"$out/named.csv"
-			if [ -s "$new" ]; then sed 1d "$out/named.csv" >>"$new"; else cp "$out/named.csv" "$new"; fi
+			# NCCL's columns are there once.
+			named "$script $rest" "$new" "$out/one.csv"
 			[ ! -s "$out/one.csv" ] || rival=
 		done
 		[ -s "$new" ] || continue
@@ -165,7 +113,7 @@ tables() {
 		{ echo; echo "$c, $count ranks on GPUs $devices, $dtype, out of place, ${graph:+graph, }NVLS off:"; best "$csv"; } | tee -a "$out/tables.txt"
 	done
 	[ ! -e "$out/bad" ] || { bad=1; rm -f "$out/bad"; }
-	rm -f "$out"/*.new "$out/one.csv" "$out/one.err" "$out/named.csv"
+	rm -f "$out"/*.new "$out/one.csv" "$out/one.err"
 	return $bad
 }
 

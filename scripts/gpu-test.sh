@@ -1,7 +1,7 @@
 #!/bin/sh
 # scripts/gpu-test.sh [PART...]: checks values on a machine with GPUs. It needs
-# bin/cuda.test and libmscclsh_cuda.so beside it or in the tree (make gpu-test builds
-# both), no Go and no compiler.
+# bin/cuda.test and libmscclsh_cuda.so beside it or in the tree, and bin/mscclsh for one part
+# (make gpu-test builds all), no Go and no compiler.
 #
 #   watchdog  programs that must hang: the watchdog ends and explains them
 #   wrong     programs that make mistakes: they are found
@@ -9,6 +9,8 @@
 #   two       two communicators at once on the same GPUs, each on its own streams
 #   wrapped   numbers of messages that come round to the same flags
 #   replay    graphs replayed 1,000 times with inputs that change
+#   one_host  benchmarks/one_host.sh in brief, to 1 MiB, with a rank and with four a GPU; it
+#             needs bin/mscclsh too (make build) and is said to be left out without
 #   cover     every two of all settings together, sizes to 1 GiB
 #   large     buffers and chunks of more than 4 GiB
 #   product   everything with everything, sizes to 64 KiB
@@ -31,6 +33,7 @@ only=${ONLY:-}
 flags=${FLAGS:-}
 begun=$(date +%s)
 bad=0
+. scripts/gpu-tables.sh
 
 lib=${MSCCLSH_CUDA_LIB:-}
 for f in bin/libmscclsh_cuda.so runtime/cuda/lib/build/libmscclsh_cuda.so; do
@@ -86,12 +89,46 @@ sanitize() {
 	done
 }
 
+# one_host checks that the script which measures all GPUs of a host ends, in time and
+# with right values; its figures are thrown away.
+one_host() {
+	name=one_host
+	if [ ! -x "${MSCCLSH:-bin/mscclsh}" ]; then
+		echo "gpu-test: $name: left out, ${MSCCLSH:-bin/mscclsh} is not there: make build"
+		return
+	fi
+	list=${devices:-0,1}
+	all=$(gpus "$list")
+	for ranks in "$all" $((all * 4)); do
+		time=$(left)
+		if [ "$time" -le 0 ]; then
+			echo "gpu-test: $name: not begun, $budget s are over"
+			return
+		fi
+		[ "$time" -le 60 ] || time=60
+		out=$(mktemp -d)
+		if OUT=$out DEVICES=$list RANKS=$ranks BUDGET=$time SMALLEST=1KiB LARGEST=1MiB STEP=32 ONLY=. DTYPE=fp32 FLAGS="--iterations 5" \
+			benchmarks/one_host.sh >"$out/log" 2>&1; then
+			echo "gpu-test: $name: $ranks ranks on GPUs $list, $(grep -c '^left out' "$out/log") programs left out, $(tail -n 1 "$out/log")"
+		else
+			code=$?
+			tail -n 60 "$out/log"
+			echo "gpu-test: $name: FAILED (exit code $code)"
+			bad=1
+		fi
+		rm -rf "$out"
+	done
+}
+
 for p in "${@:-all}"; do
 	keep=$state
 	case $p in
 	all)
-		for one in watchdog:Watchdog wrong:Wrong mixed:Mixed two:Two wrapped:Wrapped replay:Replay cover:Cover large:Large product:Product; do
-			part "${one%:*}" "TestGPU${one#*:}"
+		for one in watchdog:Watchdog wrong:Wrong mixed:Mixed two:Two wrapped:Wrapped replay:Replay one_host cover:Cover large:Large product:Product; do
+			case $one in
+			one_host) one_host ;;
+			*) part "${one%:*}" "TestGPU${one#*:}" ;;
+			esac
 		done
 		;;
 	watchdog) part "$p" TestGPUWatchdog ;;
@@ -102,10 +139,11 @@ for p in "${@:-all}"; do
 	replay) part "$p" TestGPUReplay ;;
 	cover) part "$p" TestGPUCover ;;
 	large) part "$p" TestGPULarge ;;
+	one_host) one_host ;;
 	product) part "$p" TestGPUProduct ;;
 	sanitize) sanitize ;;
 	*)
-		echo "usage: scripts/gpu-test.sh [watchdog|wrong|mixed|two|wrapped|replay|cover|large|product|sanitize|all]..." >&2
+		echo "usage: scripts/gpu-test.sh [watchdog|wrong|mixed|two|wrapped|replay|one_host|cover|large|product|sanitize|all]..." >&2
 		exit 2
 		;;
 	esac
