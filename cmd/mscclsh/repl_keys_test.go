@@ -85,10 +85,11 @@ func TestUnfold(t *testing.T) {
 // A history is kept in a file, and in nothing else that has a name.
 func TestHistoryFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "below", "history")
-	for name, want := range map[string]string{file: file, "": "", os.DevNull: "", filepath.Dir(file): ""} {
-		t.Setenv("MSCCLSH_HISTORY", name)
-		if got := historyFile(); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
+	// The first makes the folder that the last one names.
+	for _, c := range [][2]string{{file, file}, {"", ""}, {os.DevNull, ""}, {filepath.Dir(file), ""}} {
+		t.Setenv("MSCCLSH_HISTORY", c[0])
+		if got := historyFile(); got != c[1] {
+			t.Errorf("%q: got %q, want %q", c[0], got, c[1])
 		}
 	}
 }
