@@ -1,7 +1,7 @@
 #include "member.h"
 
 Member::Member(const Plan &plan, Team &team, int rank)
-    : plan_(plan), team_(team), rank_(rank), library_(plan.library) {
+    : plan_(plan), team_(team), rank_(rank), library_(plan.path) {
   switch (plan.kind) {
     case Kind::kAllReduce:
       library_.get(reduce_, "ncclAllReduce");
@@ -38,7 +38,7 @@ Member::Member(const Plan &plan, Team &team, int rank)
   if (rank == 0) {
     int version = 0;
     library_.check(library_.get_version(&version), "asking for its version");
-    std::fprintf(stderr, "nccl_api: %s, version %d, %d GPUs\n", plan.library.c_str(), version,
+    std::fprintf(stderr, "nccl_api: %s, version %d, %d GPUs\n", plan.path.c_str(), version,
                  plan.ranks());
   }
   team.shared->ready = 1;

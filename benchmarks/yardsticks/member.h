@@ -19,7 +19,7 @@ enum class Buffers { kPlain, kAllocated, kRegistered, kWindows };
 
 // Plan is what to measure.
 struct Plan {
-  std::string library = "libnccl.so.2";
+  std::string path = "libnccl.so.2";
   Kind kind = Kind::kAllReduce;
   Buffers buffers = Buffers::kPlain;
   bool in_place = false;

@@ -62,7 +62,7 @@ bool set(Options &o, const std::string &flag, const std::string &v) {
   Plan &p = o.plan;
   int64_t n = 0;
   if (flag == "--library") {
-    p.library = v;
+    p.path = v;
     return !v.empty();
   }
   if (flag == "--collective")

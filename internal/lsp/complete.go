@@ -258,7 +258,7 @@ func (x *tree) buffers(l *language, i int) []string {
 
 // loadable are the library's scripts and those beside the document.
 func (c *completer) loadable() {
-	for _, name := range c.s.libraryNames() {
+	for _, name := range c.s.shippedNames() {
 		c.add(1, completionItem{Label: starlib.LibraryPrefix + name, Kind: itemFile})
 	}
 	if strings.Contains(c.x.name, "://") || strings.HasPrefix(c.x.name, starlib.LibraryPrefix) {

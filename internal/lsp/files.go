@@ -64,12 +64,12 @@ func (s *server) uriOf(file string) string {
 // writeLibrary makes files of the library's scripts, which no editor could open
 // otherwise. They are for reading: a change in them changes nothing.
 func (s *server) writeLibrary() error {
-	s.library.Do(func() {
-		if s.libraryErr = s.writeScripts(); s.libraryErr != nil {
-			s.log.Printf("writing the library: %s", s.libraryErr)
+	s.shipped.Do(func() {
+		if s.shippedErr = s.writeScripts(); s.shippedErr != nil {
+			s.log.Printf("writing the library: %s", s.shippedErr)
 		}
 	})
-	return s.libraryErr
+	return s.shippedErr
 }
 
 func (s *server) writeScripts() error {
@@ -142,8 +142,8 @@ func (s *server) read(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// libraryNames are the library's scripts, sorted.
-func (s *server) libraryNames() []string {
+// shippedNames are the library's scripts, sorted.
+func (s *server) shippedNames() []string {
 	if s.o.Library == nil {
 		return nil
 	}

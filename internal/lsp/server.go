@@ -75,8 +75,8 @@ type server struct {
 	judging    chan struct{} // held by the one judgment that is waited for
 	alive      chan struct{} // held by it and by those that didn't end when they were told to
 	slots      chan struct{}
-	library    sync.Once
-	libraryErr error
+	shipped    sync.Once
+	shippedErr error
 	wg         sync.WaitGroup
 	stop       context.CancelCauseFunc
 }
