@@ -10,36 +10,14 @@ import (
 
 	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/compiler"
+	"github.com/mscclsh/mscclsh/internal/handed"
 	"github.com/mscclsh/mscclsh/ir/mscclxml"
 )
-
-// xmlFolder finds the folder xml with real files in the folder that MSCCLSH_DATA
-// names, or in shared/data beside one of the folders above.
-func xmlFolder(t *testing.T) string {
-	folders := []string{os.Getenv("MSCCLSH_DATA")}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		folders = append(folders, filepath.Join(dir, "shared", "data"))
-	}
-	for _, f := range folders {
-		if f == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Join(f, "xml")); err == nil && info.IsDir() {
-			return filepath.Join(f, "xml")
-		}
-	}
-	t.Skip("no folder with xml: set MSCCLSH_DATA")
-	return ""
-}
 
 // TestFilesExport: the programs of real MSCCL files that pass the check become
 // plans that pass it too.
 func TestFilesExport(t *testing.T) {
-	root, exported := xmlFolder(t), 0
+	root, exported := handed.XML(t), 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".xml" {
 			return err

@@ -330,23 +330,14 @@ func TestWatchParent(t *testing.T) {
 
 // TestJupyterClient talks to the command with Jupyter's own client.
 func TestJupyterClient(t *testing.T) {
-	if os.Getenv("MSCCLSH_JUPYTER") != "1" {
-		t.Skip("MSCCLSH_JUPYTER=1 runs it; it needs python3 and the network once, for jupyter_client")
-	}
-	var said bytes.Buffer
-	setup := exec.Command("../../scripts/jupyter.sh")
-	setup.Stderr = &said
-	python, err := setup.Output()
-	if err != nil {
-		t.Fatalf("scripts/jupyter.sh: %v\n%s", err, said.String())
-	}
+	python := installed(t, "MSCCLSH_JUPYTER", "jupyter", "needs python3, and the network once for jupyter_client")
 	tool := filepath.Join(t.TempDir(), "mscclsh")
 	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	client := exec.CommandContext(ctx, strings.TrimSpace(string(python)), "testdata/jupyter/notebook.py", tool)
+	client := exec.CommandContext(ctx, python, "testdata/jupyter/notebook.py", tool)
 	client.Env = append(os.Environ(), "JUPYTER_DATA_DIR="+t.TempDir(), "JUPYTER_PATH=", "JUPYTER_RUNTIME_DIR="+t.TempDir())
 	if out, err := client.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -53,16 +52,7 @@ vim.cmd("qall!")
 
 // TestNeovim runs the configuration that docs/editors.md has for Neovim in a Neovim.
 func TestNeovim(t *testing.T) {
-	if os.Getenv("MSCCLSH_EDITOR") != "1" {
-		t.Skip("runs a Neovim, which may have to be installed; MSCCLSH_EDITOR=1 runs it")
-	}
-	var said bytes.Buffer
-	find := exec.Command("../../scripts/editor.sh")
-	find.Stderr = &said
-	path, err := find.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, said.String())
-	}
+	nvim := installed(t, "MSCCLSH_EDITOR", "editor", "runs a Neovim, which may have to be installed")
 	page, err := os.ReadFile("../../docs/editors.md")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +83,7 @@ func TestNeovim(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, strings.TrimSpace(string(path)), "--headless", "-n", "-i", "NONE", "-u", "init.lua", "-S", "session.lua")
+	cmd := exec.CommandContext(ctx, nvim, "--headless", "-n", "-i", "NONE", "-u", "init.lua", "-S", "session.lua")
 	cmd.Dir = dir
 	for _, name := range []string{"CONFIG", "DATA", "STATE", "CACHE"} {
 		cmd.Env = append(cmd.Env, "XDG_"+name+"_HOME="+filepath.Join(dir, "xdg"))

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -122,4 +124,21 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s is not what mscclsh doc %s prints; run make docs", file, page.name)
 		}
 	}
+}
+
+// installed is the path of a program that scripts/SCRIPT.sh finds or installs; the test is
+// skipped, with what it does, unless the setting of that name is 1.
+func installed(t *testing.T, setting, script, does string) string {
+	t.Helper()
+	if os.Getenv(setting) != "1" {
+		t.Skipf("%s; %s=1 runs it", does, setting)
+	}
+	var said bytes.Buffer
+	find := exec.Command("../../scripts/" + script + ".sh")
+	find.Stderr = &said
+	path, err := find.Output()
+	if err != nil {
+		t.Fatalf("scripts/%s.sh: %v\n%s", script, err, said.String())
+	}
+	return strings.TrimSpace(string(path))
 }

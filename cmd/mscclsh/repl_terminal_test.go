@@ -28,14 +28,7 @@ import (
 //	sleep SECONDS  for what leaves the last line as it was
 //	has FILE REGEXP
 func TestTerminal(t *testing.T) {
-	if os.Getenv("MSCCLSH_TERMINAL") != "1" {
-		t.Skip("MSCCLSH_TERMINAL=1 runs the shell in tmux, which scripts/terminal.sh installs")
-	}
-	out, err := exec.Command("../../scripts/terminal.sh").Output()
-	if err != nil {
-		t.Fatalf("scripts/terminal.sh: %v", err)
-	}
-	tmux := strings.TrimSpace(string(out))
+	tmux := installed(t, "MSCCLSH_TERMINAL", "terminal", "runs the shell in tmux")
 	bin := filepath.Join(t.TempDir(), "mscclsh")
 	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building the command: %v\n%s", err, out)

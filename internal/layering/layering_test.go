@@ -42,6 +42,7 @@ var rules = map[string][]string{
 	"internal/proof":    {},
 	"internal/sarif":    {"internal/diag"},
 	"internal/notebook": {"internal/diag"},
+	"internal/handed":   {},
 	"internal/lsp":      {"starlib", "internal/diag", "go.starlark.net/"},
 	"internal/jupyter":  {"github.com/go-zeromq/zmq4"},
 

@@ -11,38 +11,18 @@ import (
 
 	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/internal/handed"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/plan"
 	"github.com/mscclsh/mscclsh/runtime"
 	"github.com/mscclsh/mscclsh/runtime/cpu"
 )
 
-// plansFolder finds plans/index.tsv in the folder that MSCCLSH_DATA names, or in
-// a shared/data beside a folder above this one.
-func plansFolder(t testing.TB) string {
-	t.Helper()
-	folders := []string{os.Getenv("MSCCLSH_DATA")}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		folders = append(folders, filepath.Join(dir, "shared", "data"))
-	}
-	for _, f := range folders {
-		if _, err := os.Stat(filepath.Join(f, "plans", "index.tsv")); f != "" && err == nil {
-			return filepath.Join(f, "plans")
-		}
-	}
-	t.Skip("no folder with plans/index.tsv: set MSCCLSH_DATA")
-	return ""
-}
-
 // TestHandedPlans runs plans of others, small and in turns of their pipelines. Those
 // that the checker finds right and without races within a launch deliver the right
 // values.
 func TestHandedPlans(t *testing.T) {
-	folder := plansFolder(t)
+	folder := handed.Plans(t)
 	index, err := os.ReadFile(filepath.Join(folder, "index.tsv"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +90,7 @@ func TestHandedPlans(t *testing.T) {
 // what the checker still finds right and without races within a launch gives the
 // right values in every order, and what it finds to deadlock does.
 func TestPlansWithoutAnOperation(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(plansFolder(t), "*", "*.json"))
+	files, err := filepath.Glob(filepath.Join(handed.Plans(t), "*", "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,36 +10,16 @@ import (
 	"testing"
 
 	"github.com/mscclsh/mscclsh/checker"
+	"github.com/mscclsh/mscclsh/internal/handed"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/plan"
 	"github.com/mscclsh/mscclsh/runtime/sim"
 )
 
-// plansFolder finds plans/index.tsv in the folder that MSCCLSH_DATA names, or in
-// a shared/data beside a folder above this one.
-func plansFolder(t testing.TB) string {
-	t.Helper()
-	folders := []string{os.Getenv("MSCCLSH_DATA")}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		folders = append(folders, filepath.Join(dir, "shared", "data"))
-	}
-	for _, f := range folders {
-		if _, err := os.Stat(filepath.Join(f, "plans", "index.tsv")); f != "" && err == nil {
-			return filepath.Join(f, "plans")
-		}
-	}
-	t.Skip("no folder with plans/index.tsv: set MSCCLSH_DATA")
-	return ""
-}
-
 // Plans of others that have no races deliver what their collective demands, whole and
 // in turns of their pipelines.
 func TestHandedPlans(t *testing.T) {
-	folder := plansFolder(t)
+	folder := handed.Plans(t)
 	index, err := os.ReadFile(filepath.Join(folder, "index.tsv"))
 	if err != nil {
 		t.Fatal(err)
