@@ -146,7 +146,9 @@ func (p *pane) start(rest string) {
 	p.stop()
 	p.starts++
 	p.socket = fmt.Sprintf("mscclsh-test-%d-%s-%d", os.Getpid(), strings.TrimPrefix(p.t.Name(), "TestTerminal/"), p.starts)
-	env := "HOME=" + p.dir + " XDG_STATE_HOME=" + p.dir + " LC_ALL=C.UTF-8 TERM=" + w[2] + " " + strings.Join(w[3:], " ")
+	// What says of colors where the tests run must not say it here: as CI does, which
+	// the terminal's library takes for the word that nobody looks.
+	env := "-u CI -u NO_COLOR -u CLICOLOR -u CLICOLOR_FORCE -u COLORTERM HOME=" + p.dir + " XDG_STATE_HOME=" + p.dir + " LC_ALL=C.UTF-8 TERM=" + w[2] + " " + strings.Join(w[3:], " ")
 	p.run("new-session", "-d", "-x", w[0], "-y", w[1], "-c", p.dir,
 		"env "+env+" "+p.bin+" "+args+"; echo \"it ended with $?\"; exec sleep 600")
 }
