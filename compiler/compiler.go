@@ -37,6 +37,7 @@ type Stage struct {
 	Pass    string
 	Chunks  *ir.ChunkDAG
 	Instrs  *ir.InstrDAG
+	Trace   *ir.OneTrace // of CompileOneSided
 	Program *ir.Program
 }
 

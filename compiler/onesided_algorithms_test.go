@@ -137,7 +137,7 @@ func throughFile(q *ir.Program) error {
 // TestAlgorithmsExport: every algorithm becomes a plan that does the same, with
 // its thread blocks joined or kept.
 func TestAlgorithmsExport(t *testing.T) {
-	for k, name := range algorithms.Names() {
+	for k, name := range algorithms.ChunkRouting() {
 		for _, ranks := range []int{1, 2, 3, 4, 8, 16} {
 			for n, protocol := range []string{"Simple", "LL", "LL128"} {
 				instances, inPlace, keep := 1+(k+n+ranks)%2, (k+ranks/2)%2 == 0, (k+n)%3 == 0

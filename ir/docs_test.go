@@ -25,6 +25,7 @@ func TestDocumentedExamples(t *testing.T) {
 	parse := map[string]func(io.Reader) texter{
 		"chunkdag": func(r io.Reader) texter { d, err := ir.ParseChunkDAG(r, "docs"); return as(d, err) },
 		"instrdag": func(r io.Reader) texter { d, err := ir.ParseInstrDAG(r, "docs"); return as(d, err) },
+		"onetrace": func(r io.Reader) texter { d, err := ir.ParseOneTrace(r, "docs"); return as(d, err) },
 		"program":  func(r io.Reader) texter { d, err := ir.ParseProgram(r, "docs"); return as(d, err) },
 	}
 	examples := regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(doc), -1)

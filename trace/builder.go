@@ -14,8 +14,7 @@ type Builder struct {
 	mem  memory
 
 	scratch map[string]ir.BufferID
-	interns map[diag.Pos]ir.PosID
-	recent  [64]ir.PosID // direct-mapped cache in front of interns
+	places  positions
 
 	outer    []int32 // factors around the enclosing parallelize blocks
 	factor   int32   // product of the open parallelize factors
@@ -43,10 +42,9 @@ func New(spec ir.Spec) (*Builder, error) {
 	b := &Builder{
 		spec:    spec,
 		scratch: map[string]ir.BufferID{},
-		interns: map[diag.Pos]ir.PosID{{}: 0},
 		factor:  1,
 	}
-	b.spec.Positions = []diag.Pos{{}}
+	b.places.begin(&b.spec)
 	in, out := make([]int32, spec.Coll.Ranks), make([]int32, spec.Coll.Ranks)
 	for r := range in {
 		in[r], out[r] = spec.Coll.InputChunks(ir.Rank(r)), spec.Coll.OutputChunks(ir.Rank(r))
@@ -65,20 +63,7 @@ func (b *Builder) Ops() int { return len(b.ops) }
 
 // Pos gives the id of a position. Repeats are cheap: a hit in a small cache
 // costs one comparison.
-func (b *Builder) Pos(p diag.Pos) ir.PosID {
-	slot := &b.recent[uint32(p.Line*31+p.Col)%uint32(len(b.recent))]
-	if b.spec.Positions[*slot] == p {
-		return *slot
-	}
-	id, ok := b.interns[p]
-	if !ok {
-		id = ir.PosID(len(b.spec.Positions))
-		b.spec.Positions = append(b.spec.Positions, p)
-		b.interns[p] = id
-	}
-	*slot = id
-	return id
-}
+func (b *Builder) Pos(p diag.Pos) ir.PosID { return b.places.id(&b.spec, p) }
 
 // Scratch gives the id of the scratch buffer that the user calls name, creating
 // it, empty on every rank, when the name is new. Messages quote the name as a

@@ -14,6 +14,13 @@
 // operation costs a few words a chunk however large the sums grow; Contributions
 // expands a value when somebody asks.
 //
-// Finish gives the ir.ChunkDAG. trace imports ir and internal/diag, nothing else
+// Finish gives the ir.ChunkDAG.
+//
+// One is the same for one-sided programs, which say themselves what is put, got,
+// signaled and waited for, and by which thread block: it checks single operations,
+// and at the end that channels have two ends and signals their waits. Its Finish
+// gives the ir.OneTrace.
+//
+// trace imports ir and internal/diag, nothing else
 // of this module.
 package trace

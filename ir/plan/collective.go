@@ -96,15 +96,19 @@ func (r *reader) custom() *ir.Collective {
 	c.Custom = &ir.CustomSpec{Input: make([]int32, n), Output: make([]int32, n), Expect: make([][][]ir.Contribution, n)}
 	total := int64(0)
 	for g := range n {
-		c.Custom.Input[g], c.Custom.Output[g] = r.raw.gpus[g].in, r.raw.gpus[g].out
-		total += int64(r.raw.gpus[g].in) + int64(r.raw.gpus[g].out)
+		in, out := r.raw.gpus[g].in, r.raw.gpus[g].out
+		if r.raw.inPlace { // one memory
+			in, out = max(in, out), max(in, out)
+		}
+		c.Custom.Input[g], c.Custom.Output[g] = in, out
+		total += int64(in) + int64(out)
 	}
 	if total > maxCustom {
 		r.failf(r.raw.pos, "plan-value", "%s: %d chunks in all inputs and outputs, want at most %d", c, total, maxCustom)
 		return nil
 	}
 	for g := range n {
-		c.Custom.Expect[g] = make([][]ir.Contribution, r.raw.gpus[g].out)
+		c.Custom.Expect[g] = make([][]ir.Contribution, c.Custom.Output[g])
 	}
 	if c.Name != "test" && c.Name != "sendrecv" && c.Name != "broadcast" {
 		r.notes = append(r.notes, diag.Warningf(r.raw.pos, "plan-collective", "collective %q has no known meaning", c.Name).
@@ -113,23 +117,49 @@ func (r *reader) custom() *ir.Collective {
 	return c
 }
 
-// inferSources finds what sendrecv means in this plan: the plan itself doesn't
-// say who sends to whom. If the input of one rank alone can flow into a rank's
-// output, that is what the output must hold.
+// inferSources finds what sendrecv means in this plan.
 func (r *reader) inferSources() {
-	c := r.p.Coll
-	if c.InPlace {
-		r.notes = append(r.notes, diag.Warningf(r.raw.pos, "plan-sendrecv", "sendrecv in place: who sends to whom is unknown").
-			Suggest("nothing is demanded of its result"))
-		return
+	r.notes = append(r.notes, inferSources(r.p, r.raw.pos, func(g int) diag.Pos { return r.raw.gpus[g].pos }, false)...)
+}
+
+// InferSources finds what sendrecv means in p, and leaves any other program alone:
+// its collective doesn't say who sends to whom. If the input of one rank alone can
+// flow into a rank's output, that is what the output must hold from now on. What it
+// shares with other programs stays as it is. The notes are about outputs that stay
+// without a demand.
+func InferSources(p *ir.Program) diag.List {
+	if p.OneSided == nil || p.Coll.Kind != ir.Custom || p.Coll.Name != "sendrecv" {
+		return nil
 	}
-	sources := flow(r.p)
+	spec, coll, custom := *p.Spec, *p.Coll, *p.Coll.Custom
+	custom.Expect = make([][][]ir.Contribution, len(custom.Output))
+	for g, n := range custom.Output {
+		custom.Expect[g] = make([][]ir.Contribution, n)
+	}
+	coll.Custom, spec.Coll, p.Spec = &custom, &coll, &spec
+	return inferSources(p, diag.Pos{}, func(int) diag.Pos { return diag.Pos{} }, true)
+}
+
+// inferSources sets the postcondition of a sendrecv by what can flow where; pos is
+// the plan's position, and at those of its ranks. A script means all ranks to get
+// something.
+func inferSources(p *ir.Program, pos diag.Pos, at func(int) diag.Pos, script bool) (notes diag.List) {
+	c := p.Coll
+	if c.InPlace {
+		return append(notes, diag.Warningf(pos, "plan-sendrecv", "sendrecv in place: who sends to whom is unknown").
+			Suggest("nothing is demanded of its result"))
+	}
+	sources := flow(p)
 	for g, src := range sources {
 		switch {
-		case c.Custom.Output[g] == 0 || src == nobody:
+		case c.Custom.Output[g] == 0 || src == nobody && !script:
+			continue
+		case src == nobody:
+			notes = append(notes, diag.Warningf(at(g), "plan-sendrecv", "sendrecv: no input can reach the output of rank %d", g).
+				Suggest("nothing is demanded of it"))
 			continue
 		case src == several:
-			r.notes = append(r.notes, diag.Warningf(r.raw.gpus[g].pos, "plan-sendrecv",
+			notes = append(notes, diag.Warningf(at(g), "plan-sendrecv",
 				"sendrecv: data of several ranks can reach the output of rank %d", g).Suggest("nothing is demanded of it"))
 			continue
 		}
@@ -137,6 +167,7 @@ func (r *reader) inferSources() {
 			c.Custom.Expect[g][i] = []ir.Contribution{{Rank: ir.Rank(src), Index: i}}
 		}
 	}
+	return notes
 }
 
 // What flow finds instead of a rank.

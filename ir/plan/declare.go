@@ -70,10 +70,10 @@ func (r *reader) channels(g int32) {
 	}
 }
 
-// switches gives each switch channel of a rank its group, one for every buffer
-// and set of ranks.
+// switches gives each switch channel of a rank its group: the k-th of all ranks on
+// one buffer of one set of ranks are the same.
 func (r *reader) switches(g int32, groups map[string]int32) {
-	t := &r.tables[g]
+	t, seen := &r.tables[g], map[string]int32{}
 	for i := range r.raw.gpus[g].channels {
 		c := &r.raw.gpus[g].channels[i]
 		for _, list := range c.groups {
@@ -92,6 +92,8 @@ func (r *reader) switches(g int32, groups map[string]int32) {
 				return
 			}
 			key := groupKey(c.buf, ranks)
+			seen[key]++
+			key += " #" + itoa(seen[key])
 			id, ok := groups[key]
 			if !ok {
 				id = int32(len(r.one.Groups))

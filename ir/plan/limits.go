@@ -26,16 +26,33 @@ const maxMessages = 20
 // Refuse says why the executor would not run p as p means: a limit that p
 // exceeds (code plan-limit), or something that the format or the executor has
 // no way to say (code plan-refused). It is nil, or a diag.List.
-func Refuse(p *ir.Program) error {
-	if p.OneSided == nil {
+func Refuse(p *ir.Program) error { return refuse(p, true) }
+
+// refuse is Refuse, with or without the limits.
+func refuse(p *ir.Program, limits bool) error {
+	f := &refusal{p: p}
+	return f.examine(limits)
+}
+
+// refuseWritten is Refuse without what a plan can say and the executor does
+// otherwise: that comes back as warnings, code plan-quirk.
+func refuseWritten(p *ir.Program) (diag.List, error) {
+	f := &refusal{p: p, asWritten: true}
+	err := f.examine(true)
+	return f.notes, err
+}
+
+func (f *refusal) examine(limits bool) error {
+	if f.p.OneSided == nil {
 		return diag.List{diag.Errorf(diag.Pos{}, "plan-refused", "the program is two-sided: an execution plan holds one-sided operations")}
 	}
-	if err := p.Validate(); err != nil {
+	if err := f.p.Validate(); err != nil {
 		return diag.Messages(err)
 	}
-	f := &refusal{p: p}
 	f.whole()
-	f.limits()
+	if limits {
+		f.limits()
+	}
 	f.quirks()
 	return f.result()
 }
@@ -51,6 +68,9 @@ type refusal struct {
 	p    *ir.Program
 	list diag.List
 	more int
+
+	asWritten bool      // quirks are notes
+	notes     diag.List // warnings, at most maxMessages of them
 }
 
 func (f *refusal) result() error {
@@ -69,6 +89,16 @@ func (f *refusal) add(pos diag.Pos, code, format string, args ...any) {
 		return
 	}
 	f.list = append(f.list, diag.Errorf(pos, code, format, args...))
+}
+
+// quirk reports what a plan can say and the executor does otherwise.
+func (f *refusal) quirk(pos diag.Pos, format string, args ...any) {
+	switch {
+	case !f.asWritten:
+		f.add(pos, "plan-refused", format, args...)
+	case len(f.notes) < maxMessages:
+		f.notes = append(f.notes, diag.Warningf(pos, "plan-quirk", format, args...))
+	}
 }
 
 // limit reports a number that is too large.
@@ -151,7 +181,7 @@ func (f *refusal) whole() {
 	}
 	for g := range p.GPUs {
 		if in, out := planSizes(p.Coll, ir.Rank(g)); in == 0 || out == 0 {
-			f.add(diag.Pos{}, "plan-refused", "rank %d has %d input and %d output chunks, and MSCCL++'s executor divides by both", g, in, out)
+			f.quirk(diag.Pos{}, "rank %d has %d input and %d output chunks, and MSCCL++'s executor divides by both", g, in, out)
 		}
 	}
 }
@@ -192,7 +222,7 @@ func (f *refusal) quirks() {
 			op := &ops[i]
 			src, dst, pos := o.Sources(op), o.Destinations(op), f.p.Pos(op.Pos)
 			refuse := func(why string) {
-				f.add(pos, "plan-refused", "rank %d thread block %d: %s: %s", rank, tb, op.Kind, why)
+				f.quirk(pos, "rank %d thread block %d: %s: %s", rank, tb, op.Kind, why)
 			}
 			if op.Reduce > ir.ReduceSum {
 				refuse("MSCCL++'s executor sums, whatever the plan says")
@@ -207,7 +237,7 @@ func (f *refusal) quirks() {
 				refuse("MSCCL++'s executor takes all sources from the buffer of the first")
 			}
 			if ownRemote(op, src, false, rank) || ownRemote(op, dst, true, rank) {
-				refuse("the remote buffer is the rank's own")
+				f.add(pos, "plan-refused", "rank %d thread block %d: %s: the remote buffer is the rank's own", rank, tb, op.Kind)
 			}
 		}
 	})

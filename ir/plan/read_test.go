@@ -291,6 +291,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add([]byte(with(move("put", "port", local("s", 0), remote(0)))), true)
 	f.Add([]byte(strings.Replace(with(""), "allreduce", "sendrecv", 1)), false)
+	f.Add([]byte(`{"name": "", "collective": "own", "protocol": "", "inplace": true, "gpus": [{"id": 0, "input_chunks": 2, "output_chunks": 0,`+
+		`"scratch_chunks": 0, "threadblocks": [], "channels": []}]}`), false)
 	f.Fuzz(func(t *testing.T, data []byte, literal bool) {
 		im, err := plan.Read(bytes.NewReader(data), plan.Options{File: "f", Literal: literal})
 		if err != nil {

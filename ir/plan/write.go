@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 )
 
@@ -40,34 +40,58 @@ func planSizes(c *ir.Collective, r ir.Rank) (in, out int32) {
 type uses struct {
 	o        *ir.OneSided
 	rank     int
-	channels [ir.ChannelSwitch + 1]firstUse[int32] // channels of ir; groups for switches
-	remotes  [ir.ChannelSwitch + 1]firstUse[remoteBuffer]
-	all      firstUse[remoteBuffer] // via any channel
+	channels [ir.ChannelSwitch + 1]firstUse // channels of ir; groups for switches
+	remotes  [ir.ChannelSwitch + 1]firstUse // as remote numbers them
+	all      firstUse                       // remote buffers via any channel
 }
 
-type remoteBuffer struct {
-	rank ir.Rank
-	buf  ir.BufferID
+// remote numbers the buffers of all ranks.
+func remote(a *ir.Operand) int32 { return int32(a.Rank)*(int32(ir.FirstScratch)+1) + int32(a.Buf) }
+
+// remoteOf is the rank and buffer of a number.
+func remoteOf(n int32) (ir.Rank, ir.BufferID) {
+	buffers := int32(ir.FirstScratch) + 1
+	return ir.Rank(n / buffers), ir.BufferID(n % buffers)
 }
 
-type firstUse[T comparable] struct {
-	list  []T
-	index map[T]int
+// firstUse lists numbers in the order in which they came first.
+type firstUse struct {
+	list  []int32
+	index []int32 // of a number: its place in list, plus 1
 }
 
-func (f *firstUse[T]) add(v T) int {
-	if i, ok := f.index[v]; ok {
-		return i
+func (f *firstUse) add(n int32) {
+	for int(n) >= len(f.index) {
+		f.index = append(f.index, make([]int32, int(n)+1-len(f.index))...)
 	}
-	if f.index == nil {
-		f.index = map[T]int{}
+	if f.index[n] == 0 {
+		f.list = append(f.list, n)
+		f.index[n] = int32(len(f.list))
 	}
-	f.index[v] = len(f.list)
-	f.list = append(f.list, v)
-	return len(f.list) - 1
+}
+
+// has reports whether n was added, at is its place in the list.
+func (f *firstUse) has(n int32) bool { return int(n) < len(f.index) && f.index[n] > 0 }
+func (f *firstUse) at(n int32) int32 { return f.index[n] - 1 }
+
+func (f *firstUse) reset() {
+	for _, n := range f.list {
+		f.index[n] = 0
+	}
+	f.list = f.list[:0]
 }
 
 func newUses(p *ir.Program, rank int) *uses { return &uses{o: p.OneSided, rank: rank} }
+
+// reset forgets all, for operations of the rank.
+func (u *uses) reset(rank int) {
+	u.rank = rank
+	for k := range u.channels {
+		u.channels[k].reset()
+		u.remotes[k].reset()
+	}
+	u.all.reset()
+}
 
 // add takes in what an operation names.
 func (u *uses) add(op *ir.Op) {
@@ -77,13 +101,14 @@ func (u *uses) add(op *ir.Op) {
 		}
 	}
 	for side, list := range [...][]ir.Operand{u.o.Sources(op), u.o.Destinations(op)} {
-		for i, a := range list {
+		for i := range list {
+			a := &list[i]
 			switch where, _ := op.Kind.Operand(op.Via, side == 1, i); where {
 			case ir.WhereGroup:
 				u.channels[ir.ChannelSwitch].add(a.Group)
 			case ir.WhereRemote:
-				u.remotes[op.Via].add(remoteBuffer{a.Rank, a.Buf})
-				u.all.add(remoteBuffer{a.Rank, a.Buf})
+				u.remotes[op.Via].add(remote(a))
+				u.all.add(remote(a))
 			}
 		}
 	}
@@ -95,22 +120,71 @@ func Write(w io.Writer, p *ir.Program) error {
 	if err := Refuse(p); err != nil {
 		return err
 	}
-	wr := &writer{w: bufio.NewWriterSize(w, 64<<10), p: p, o: p.OneSided}
+	return write(w, p)
+}
+
+// WriteAsWritten is Write for a program whose author wants the plan that MSCCL++'s
+// own compiler makes: what the format can say, and the executor does otherwise, is
+// written too and comes back as warnings.
+func WriteAsWritten(w io.Writer, p *ir.Program) (diag.List, error) {
+	notes, err := refuseWritten(p)
+	if err != nil {
+		return notes, err
+	}
+	return notes, write(w, p)
+}
+
+// WriteWide is Write for runtimes whose tables are as large as a plan needs: the
+// limits of MSCCL++'s executor don't count, only what the format can't say.
+func WriteWide(w io.Writer, p *ir.Program) error {
+	if err := refuse(p, false); err != nil {
+		return err
+	}
+	return write(w, p)
+}
+
+func write(w io.Writer, p *ir.Program) error {
+	wr := &writer{w: w, p: p, o: p.OneSided, buf: make([]byte, 0, writeBytes+writeBytes/4), part: newUses(p, 0), whole: newUses(p, 0)}
 	wr.plan()
-	if err := wr.w.Flush(); err != nil {
-		return fmt.Errorf("writing the plan %s: %w", p.Name, err)
+	wr.flush()
+	if wr.err != nil {
+		return fmt.Errorf("writing the plan %s: %w", p.Name, wr.err)
 	}
 	return nil
 }
 
-// writer writes JSON; bufio keeps the first error.
+// writeBytes is how much of a plan is written at once, in bytes.
+const writeBytes = 256 << 10
+
+// writer writes JSON, and keeps the first error.
 type writer struct {
-	w *bufio.Writer
-	p *ir.Program
-	o *ir.OneSided
+	w   io.Writer
+	err error
+	buf []byte
+	p   *ir.Program
+	o   *ir.OneSided
+
+	whole, part *uses   // of the present rank, and thread block
+	number      []int32 // of the present rank's channels: their number among those of their kind
+	groups      []int32 // the same of groups
 }
 
-func (w *writer) f(format string, args ...any) { fmt.Fprintf(w.w, format, args...) }
+func (w *writer) f(format string, args ...any) { w.buf = fmt.Appendf(w.buf, format, args...) }
+
+// text and num append text and a number, which is faster than a format.
+func (w *writer) text(s string) { w.buf = append(w.buf, s...) }
+
+func (w *writer) num(before string, n int32) {
+	w.buf = append(w.buf, before...)
+	w.buf = strconv.AppendInt(w.buf, int64(n), 10)
+}
+
+func (w *writer) flush() {
+	if w.err == nil {
+		_, w.err = w.w.Write(w.buf)
+	}
+	w.buf = w.buf[:0]
+}
 
 // text is a JSON string.
 func text(s string) string {
@@ -151,13 +225,13 @@ func (w *writer) plan() {
 // between those of one that has a line for all.
 func (w *writer) comma(i int) {
 	if i > 0 {
-		w.f(",")
+		w.text(",")
 	}
 }
 
 func (w *writer) next(i int) {
 	if i > 0 {
-		w.f(", ")
+		w.text(", ")
 	}
 }
 
@@ -166,19 +240,22 @@ func (w *writer) gpu(g int) {
 	in, out := planSizes(w.p.Coll, ir.Rank(g))
 	w.f("\n    {\n      \"id\": %d,\n      \"input_chunks\": %d,\n      \"output_chunks\": %d,\n      \"scratch_chunks\": %d,\n", g, in, out, w.p.GPUs[g].Scratch)
 	w.gpuChannels(g)
-	u := newUses(w.p, g)
+	u := w.whole
+	u.reset(g)
 	for b := range gpu.Blocks {
-		for i := gpu.Blocks[b].Start; i < blockEnd(w.o, g, b); i++ {
-			u.add(&w.o.Ops[i])
+		ops := w.o.Ops[gpu.Blocks[b].Start:blockEnd(w.o, g, b)]
+		for i := range ops {
+			u.add(&ops[i])
 		}
 	}
 	w.f("      \"remote_buffers\": [")
 	for i, r := range u.all.list {
+		rank, buf := remoteOf(r)
 		w.comma(i)
-		w.f("\n        {\"rank\": %d, \"type\": %q, \"access_channel_types\": [", r.rank, bufferWords[r.buf])
+		w.f("\n        {\"rank\": %d, \"type\": %q, \"access_channel_types\": [", rank, bufferWords[buf])
 		n := 0
 		for k := ir.ChannelMemory; k <= ir.ChannelPort; k++ {
-			if _, ok := u.remotes[k].index[r]; ok {
+			if u.remotes[k].has(r) {
 				w.next(n)
 				w.f("%q", k)
 				n++
@@ -189,12 +266,14 @@ func (w *writer) gpu(g int) {
 	w.f("],\n      \"semaphores\": [")
 	for i, v := range gpu.Semaphores {
 		w.next(i)
-		w.f("{\"init_value\": %d}", v)
+		w.num("{\"init_value\": ", v)
+		w.text("}")
 	}
 	w.f("],\n      \"threadblocks\": [")
+	w.count(g)
 	for b := range gpu.Blocks {
 		w.comma(b)
-		w.block(g, b, u)
+		w.block(g, b)
 	}
 	w.f("\n      ]\n    }")
 }
@@ -211,7 +290,9 @@ func (w *writer) gpuChannels(g int) {
 		}
 		if len(peers) > 0 {
 			w.comma(n)
-			w.f("\n        {\"channel_type\": %q, \"connected_to\": %s}", k, numbers(peers))
+			w.f("\n        {\"channel_type\": %q, \"connected_to\": ", k)
+			w.numbers(peers)
+			w.text("}")
 			n++
 		}
 	}
@@ -222,8 +303,9 @@ func (w *writer) gpuChannels(g int) {
 				ranks[k] = int32(r)
 			}
 			w.comma(n)
-			w.f("\n        {\"channel_type\": \"switch\", \"buffer_type\": %q, \"rank_groups\": [{\"size\": %d, \"ranks\": %s}]}",
-				bufferWords[grp.Buf], len(ranks), numbers(ranks))
+			w.f("\n        {\"channel_type\": \"switch\", \"buffer_type\": %q, \"rank_groups\": [{\"size\": %d, \"ranks\": ", bufferWords[grp.Buf], len(ranks))
+			w.numbers(ranks)
+			w.text("}]}")
 			n++
 		}
 	}
@@ -239,40 +321,38 @@ func contains(ranks []ir.Rank, g int) bool {
 	return false
 }
 
-func numbers(list []int32) string {
-	words := make([]string, len(list))
+// numbers is a list of numbers.
+func (w *writer) numbers(list []int32) {
+	w.text("[")
 	for i, n := range list {
-		words[i] = itoa(n)
+		w.next(i)
+		w.num("", n)
 	}
-	return "[" + strings.Join(words, ", ") + "]"
+	w.text("]")
 }
 
-// ids are the numbers that a rank's list gives its channels of one kind.
-func (w *writer) ids(g int, kind ir.ChannelKind, channels []int32) []int32 {
-	number := make([]int32, 0, len(channels))
-	for _, c := range channels {
-		n := int32(0)
-		if kind == ir.ChannelSwitch {
-			for i := range c {
-				if contains(w.o.Groups[i].Ranks, g) {
-					n++
-				}
-			}
-		} else {
-			for _, ch := range w.o.GPUs[g].Channels[:c] {
-				if ch.Kind == kind {
-					n++
-				}
-			}
+// count numbers the channels of each kind that rank g has.
+func (w *writer) count(g int) {
+	var n [ir.ChannelSwitch + 1]int32
+	w.number = w.number[:0]
+	for i := range w.o.GPUs[g].Channels {
+		k := w.o.GPUs[g].Channels[i].Kind
+		w.number = append(w.number, n[k])
+		n[k]++
+	}
+	w.groups = w.groups[:0]
+	for i := range w.o.Groups {
+		w.groups = append(w.groups, n[ir.ChannelSwitch])
+		if contains(w.o.Groups[i].Ranks, g) {
+			n[ir.ChannelSwitch]++
 		}
-		number = append(number, n)
 	}
-	return number
 }
 
-func (w *writer) block(g, b int, rank *uses) {
+func (w *writer) block(g, b int) {
 	span := w.o.GPUs[g].Blocks[b]
-	u := newUses(w.p, g)
+	u := w.part
+	u.reset(g)
 	for i := span.Start; i < span.End; i++ {
 		u.add(&w.o.Ops[i])
 		for k := range w.o.BodyOf(&w.o.Ops[i]) {
@@ -283,8 +363,14 @@ func (w *writer) block(g, b int, rank *uses) {
 	n := 0
 	for k := ir.ChannelMemory; k <= ir.ChannelSwitch; k++ {
 		if list := u.channels[k].list; len(list) > 0 {
+			number := w.number
+			if k == ir.ChannelSwitch {
+				number = w.groups
+			}
 			w.next(n)
-			w.f("{\"channel_type\": %q, \"channel_ids\": %s}", k, numbers(w.ids(g, k, list)))
+			w.f("{\"channel_type\": %q, \"channel_ids\": ", k)
+			w.numbers(mapped(list, func(c int32) int32 { return number[c] }))
+			w.text("}")
 			n++
 		}
 	}
@@ -292,80 +378,101 @@ func (w *writer) block(g, b int, rank *uses) {
 	n = 0
 	for k := ir.ChannelMemory; k <= ir.ChannelPort; k++ {
 		if list := u.remotes[k].list; len(list) > 0 {
-			ids := make([]int32, len(list))
-			for i, r := range list {
-				ids[i] = int32(rank.all.index[r])
-			}
 			w.next(n)
-			w.f("{\"access_channel_type\": %q, \"remote_buffer_ids\": %s}", k, numbers(ids))
+			w.f("{\"access_channel_type\": %q, \"remote_buffer_ids\": ", k)
+			w.numbers(mapped(list, w.whole.all.at))
+			w.text("}")
 			n++
 		}
 	}
 	w.f("],\n          \"ops\": [")
 	for i := span.Start; i < span.End; i++ {
 		w.comma(int(i - span.Start))
-		w.f("\n            ")
+		w.text("\n            ")
 		w.op(u, &w.o.Ops[i])
 	}
-	w.f("\n          ]\n        }")
+	w.text("\n          ]\n        }")
+}
+
+func mapped(list []int32, f func(int32) int32) []int32 {
+	out := make([]int32, len(list))
+	for i, n := range list {
+		out[i] = f(n)
+	}
+	return out
 }
 
 func (w *writer) op(u *uses, op *ir.Op) {
-	w.f("{\"name\": %q", op.Kind)
-	if op.Via != ir.ChannelNone {
-		w.f(", \"channel_type\": %q", op.Via)
+	if len(w.buf) > writeBytes {
+		w.flush()
 	}
+	w.text("{\"name\": \"")
+	w.text(op.Kind.String())
+	if op.Via != ir.ChannelNone {
+		w.text("\", \"channel_type\": \"")
+		w.text(op.Via.String())
+	}
+	w.text("\"")
 	refs := w.o.RefsOf(op)
 	switch op.Kind {
 	case ir.OpBarrier:
 		w.f(", \"barrier_id\": %d, \"num_threadblocks\": %d", refs[0], op.Parts)
 	case ir.OpSemaphoreAcquire, ir.OpSemaphoreRelease:
-		w.f(", \"semaphore_ids\": %s", numbers(refs))
+		w.text(", \"semaphore_ids\": ")
+		w.numbers(refs)
 	case ir.OpPipeline:
 		w.f(", \"iter_context\": {\"unit_size\": %d, \"num_chunks\": %d}, \"ops\": [", op.UnitBytes, op.UnitChunks)
 		body := w.o.BodyOf(op)
 		for i := range body {
 			w.comma(i)
-			w.f("\n              ")
+			w.text("\n              ")
 			w.op(u, &body[i])
 		}
-		w.f("]")
+		w.text("]")
 	default:
-		if len(refs) > 0 {
-			ids := make([]int32, len(refs))
-			for i, c := range refs {
-				ids[i] = int32(u.channels[op.Via].index[c])
+		for i, c := range refs {
+			if i == 0 {
+				w.text(", \"channel_ids\": [")
 			}
-			w.f(", \"channel_ids\": %s", numbers(ids))
+			w.next(i)
+			w.num("", u.channels[op.Via].at(c))
+		}
+		if len(refs) > 0 {
+			w.text("]")
 		}
 	}
-	w.side(u, op, "src_buff", w.o.Sources(op), false)
-	w.side(u, op, "dst_buff", w.o.Destinations(op), true)
+	w.side(u, op, ", \"src_buff\": [", w.o.Sources(op), false)
+	w.side(u, op, ", \"dst_buff\": [", w.o.Destinations(op), true)
 	if op.Reduce != ir.ReduceByRun {
 		w.f(", \"reduce_op\": %q", op.Reduce)
 	}
 	if op.Kind != ir.OpBarrier && op.Parts != 1 {
 		w.f(", \"tbg_info\": {\"tb_id\": %d, \"tbg_size\": %d}", op.Part, op.Parts)
 	}
-	w.f("}")
+	w.text("}")
 }
 
 func (w *writer) side(u *uses, op *ir.Op, key string, list []ir.Operand, destination bool) {
 	if len(list) == 0 {
 		return
 	}
-	w.f(", %q: [", key)
-	for i, a := range list {
+	w.text(key)
+	for i := range list {
+		a := &list[i]
 		w.next(i)
 		switch where, _ := op.Kind.Operand(op.Via, destination, i); where {
 		case ir.WhereRemote:
-			w.f("{\"buffer_id\": %d", u.remotes[op.Via].index[remoteBuffer{a.Rank, a.Buf}])
+			w.num("{\"buffer_id\": ", u.remotes[op.Via].at(remote(a)))
 		case ir.WhereGroup:
-			w.f("{\"switch_channel_id\": %d", u.channels[ir.ChannelSwitch].index[a.Group])
+			w.num("{\"switch_channel_id\": ", u.channels[ir.ChannelSwitch].at(a.Group))
 		default:
-			w.f("{\"type\": %q", bufferWords[a.Buf])
+			w.text("{\"type\": \"")
+			w.text(bufferWords[a.Buf])
+			w.text("\"")
 		}
-		w.f(", \"index\": %d, \"size\": %d}", a.Index, a.Size)
+		w.num(", \"index\": ", a.Index)
+		w.num(", \"size\": ", a.Size)
+		w.text("}")
 	}
-	w.f("]")
+	w.text("]")
 }

@@ -174,6 +174,47 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
+// What the format can say and the executor does otherwise is a warning for those who
+// want MSCCL++'s own plan; what can't be said, or overflows a table, is refused as ever.
+func TestWriteAsWritten(t *testing.T) {
+	two := local("i", 0) + "," + local("i", 0)
+	largest := grow(t, move("re", "none", two, local("i", 0)))
+	largest.OneSided.Ops[0].Reduce = ir.ReduceMax
+	for _, c := range []struct {
+		want string // the warning, "" for none
+		p    *ir.Program
+	}{
+		{"", grow(t, move("re", "none", two, local("i", 0)))},
+		{"rank 0 thread block 0: re: MSCCL++'s executor sums, whatever the plan says", largest},
+		{"rank 0 thread block 0: flush: it does nothing in MSCCL++'s executor; pwsf does", grow(t, `{"name": "flush", "channel_type": "port", "channel_ids": [0]}`)},
+		{"rank 0 thread block 0: get: MSCCL++'s executor swaps the indices of source and destination", grow(t, move("get", "memory", remote(0), local("o", 1)))},
+	} {
+		var b bytes.Buffer
+		notes, err := plan.WriteAsWritten(&b, c.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range notes {
+			got += m.Text
+			if m.Severity != diag.Warning || m.Code != "plan-quirk" {
+				t.Errorf("%s: severity %v, code %s", m.Text, m.Severity, m.Code)
+			}
+		}
+		if got != c.want {
+			t.Errorf("got warnings %q, want %q", got, c.want)
+		}
+		if back := mustRead(t, b.String(), false).Program; back.OpString(0, 0) != c.p.OpString(0, 0) {
+			t.Errorf("it reads back as %s, want %s", back.OpString(0, 0), c.p.OpString(0, 0))
+		}
+	}
+	var b bytes.Buffer
+	nine := `{"name": "signal", "channel_type": "memory", "channel_ids": [0, 0, 0, 0, 0, 0, 0, 0, 0]}`
+	if _, err := plan.WriteAsWritten(&b, grow(t, nine)); err == nil || diag.Messages(err)[0].Code != "plan-limit" || b.Len() > 0 {
+		t.Errorf("nine channels: got %v and %d bytes, want a refusal", err, b.Len())
+	}
+}
+
 func TestWriteReportsTheWriter(t *testing.T) {
 	if err := plan.Write(brokenPipe{}, writable(t)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v, want %v", err, io.ErrClosedPipe)
