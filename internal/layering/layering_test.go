@@ -32,6 +32,7 @@ var rules = map[string][]string{
 	"runtime/cpu":       {"runtime", "ir", "internal/diag", "machine"},
 	"runtime/sim":       {"ir", "internal/diag"},
 	"runtime/cuda":      {"runtime", "ir", "internal/diag", "github.com/ebitengine/purego"},
+	"table":             {"runtime", "runtime/cuda", "ir", "internal/diag"},
 	"viz":               {"ir", "internal/diag", "github.com/charmbracelet/lipgloss"},
 	"algorithms":        {},
 	"tutorials":         {},
@@ -48,7 +49,7 @@ var rules = map[string][]string{
 
 	"internal/jupyter/jupytertest": {"internal/jupyter", "github.com/go-zeromq/zmq4"},
 	"cmd/mscclsh": {"internal/diag", "internal/jupyter", "internal/lsp", "internal/sarif", "ir", "ir/mscclxml", "ir/plan", "starlib", "starlib/pyfront", "compiler", "checker", "machine", "runtime",
-		"runtime/cpu", "runtime/sim", "runtime/cuda", "viz", "algorithms", "tutorials", "internal/notebook", "github.com/charmbracelet/lipgloss", "github.com/chzyer/readline", "github.com/mattn/go-isatty",
+		"runtime/cpu", "runtime/sim", "runtime/cuda", "table", "viz", "algorithms", "tutorials", "internal/notebook", "github.com/charmbracelet/lipgloss", "github.com/chzyer/readline", "github.com/mattn/go-isatty",
 		"github.com/spf13/cobra", "github.com/spf13/pflag"},
 }
 

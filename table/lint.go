@@ -1,0 +1,272 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/ir"
+	"github.com/mscclsh/mscclsh/runtime"
+)
+
+// Codes of what Lint finds.
+const (
+	CodeOverlap    = "overlap"            // two entries of one priority match one call
+	CodeShadowed   = "shadowed"           // an entry that can never be chosen
+	CodeGap        = "gap"                // sizes between ranges that no entry serves
+	CodeRanks      = "missing-ranks"      // a number of ranks between others that has no entry
+	CodeCollective = "missing-collective" // a collective without an entry
+)
+
+// Pos is where the entry stands in the table's source.
+func (e *Entry) Pos() diag.Pos {
+	i := strings.LastIndexByte(e.Source, ':')
+	if i < 0 {
+		return diag.Pos{File: e.Source}
+	}
+	line, err := strconv.ParseInt(e.Source[i+1:], 10, 32)
+	if err != nil || line < 1 {
+		return diag.Pos{File: e.Source}
+	}
+	return diag.Pos{File: e.Source[:i], Line: int32(line)}
+}
+
+// Lint finds what is probably not meant, entry by entry in their order.
+func (t *Table) Lint() diag.List {
+	var list diag.List
+	for i := range t.Entries {
+		if m := t.shadowed(i); m != nil {
+			list = append(list, m)
+			continue
+		}
+		list = append(list, t.overlaps(i)...)
+	}
+	list = append(list, t.gaps()...)
+	list = append(list, t.missingRanks()...)
+	return append(list, t.missingCollectives()...)
+}
+
+// sameCalls reports whether entries are about the same collective on as many ranks and
+// nodes with a root in common.
+func sameCalls(a, b *Entry) bool {
+	return a.Collective == b.Collective && a.Ranks == b.Ranks && a.Nodes == b.Nodes &&
+		(a.Root == b.Root || a.Root == ir.None || b.Root == ir.None)
+}
+
+// overlaps warns of earlier entries of the same priority that match calls of entry i.
+func (t *Table) overlaps(i int) diag.List {
+	var list diag.List
+	e := &t.Entries[i]
+	for j := range i {
+		f := &t.Entries[j]
+		if f.Priority != e.Priority || !sameCalls(e, f) || e.DTypes&f.DTypes == 0 || e.Ops&f.Ops == 0 {
+			continue
+		}
+		low, high := max(e.MinBytes, f.MinBytes), min(e.MaxBytes, f.MaxBytes)
+		if low > high || !t.meet(e, f, low, high) {
+			continue
+		}
+		both := Entry{MinBytes: low, MaxBytes: high}
+		list = append(list, diag.Warningf(e.Pos(), CodeOverlap, "%s and %s both match %v on %d ranks for %s: %s is taken",
+			f.Name, e.Name, e.Collective, e.Ranks, both.Range(), f.Name).
+			Note(f.Pos(), "%s, of the same priority %d", f.Name, f.Priority).
+			Suggest("give one of them a higher priority, or another range"))
+	}
+	return list
+}
+
+// meet reports whether a call of some size in the range matches both entries.
+func (t *Table) meet(e, f *Entry, low, high int64) bool {
+	step := lcm(e.Multiple, f.Multiple)
+	return e.hasSize(e.DTypes&f.DTypes, step, low, high)
+}
+
+// hasSize reports whether a call whose count is a multiple of step has a size in the
+// range, with one of the data types.
+func (e *Entry) hasSize(types DTypes, step, low, high int64) bool {
+	for d := range len(runtime.DTypeNames()) {
+		if !types.Has(runtime.DType(d)) {
+			continue
+		}
+		unit := e.Collective.Bytes(step, runtime.DType(d).Size(), e.Ranks)
+		first := max((max(low, 1)-1)/unit+1, 1) // of the multiples, the first that is large enough
+		if product(first, unit) <= high {
+			return true
+		}
+	}
+	return false
+}
+
+func lcm(a, b int64) int64 {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return product(a/x, b)
+}
+
+// shadowed says why entry i can never be chosen, if so.
+func (t *Table) shadowed(i int) *diag.Message {
+	e := &t.Entries[i]
+	if !e.hasSize(e.DTypes, e.Multiple, e.MinBytes, e.MaxBytes) {
+		return diag.Warningf(e.Pos(), CodeShadowed, "%s can never match: no call whose count is a multiple of %d has a size in %s",
+			e.Name, e.Multiple, e.Range())
+	}
+	var covers []*Entry
+	for j := range i {
+		if f := &t.Entries[j]; t.dominates(f, e) {
+			covers = append(covers, f)
+		}
+	}
+	slices.SortStableFunc(covers, func(a, b *Entry) int { return int(min(max(a.MinBytes-b.MinBytes, -1), 1)) })
+	next := e.MinBytes // the first size that isn't known to be taken
+	var by []*Entry
+	for _, f := range covers {
+		if f.MinBytes > next || f.MaxBytes < next {
+			continue
+		}
+		by = append(by, f)
+		if f.MaxBytes >= e.MaxBytes {
+			m := diag.Warningf(e.Pos(), CodeShadowed, "%s can never match: earlier entries take all its calls", e.Name).
+				Suggest("give it a higher priority, or take it out")
+			for _, g := range by {
+				m.Note(g.Pos(), "%s takes %s, priority %d", g.Name, g.Range(), g.Priority)
+			}
+			return m
+		}
+		next = f.MaxBytes + 1
+	}
+	return nil
+}
+
+// dominates reports whether f, tried before e, takes every call of e that has a size in
+// f's range.
+func (t *Table) dominates(f, e *Entry) bool {
+	in := f.InPlace != ir.None || f.Memory == AnyMemory || e.InPlace == ir.None
+	out := f.OutOfPlace != ir.None || f.Memory == AnyMemory || e.OutOfPlace == ir.None
+	return f.Collective == e.Collective && f.Ranks == e.Ranks && f.Nodes == e.Nodes && (f.Root == ir.None || f.Root == e.Root) &&
+		e.DTypes&^f.DTypes == 0 && e.Ops&^f.Ops == 0 && e.Multiple%f.Multiple == 0 &&
+		(f.Memory == AnyMemory || e.Memory == Windows) && in && out && f.MaxBlocks <= e.MaxBlocks && t.scratchPer(f) <= t.scratchPer(e)
+}
+
+// scratchPer compares the scratch of entries: chunks of it for each of the count's.
+func (t *Table) scratchPer(e *Entry) float64 {
+	most := 0.0
+	for _, i := range []int32{e.InPlace, e.OutOfPlace} {
+		if i != ir.None {
+			most = max(most, float64(t.Programs[i].ScratchChunks)/float64(t.Programs[i].CountChunks))
+		}
+	}
+	return most
+}
+
+// family is what entries with one line of ranges have in common.
+type family struct {
+	collective   Collective
+	ranks, nodes int32
+	root         int32
+	registered   bool // calls with registered buffers: entries of both kinds count
+}
+
+// String names the calls.
+func (f family) String() string {
+	s := fmt.Sprintf("%v on %d ranks", f.collective, f.ranks)
+	if f.nodes > 1 {
+		s += fmt.Sprintf(" of %d hosts", f.nodes)
+	}
+	if f.root != ir.None {
+		s += fmt.Sprintf(" with root %d", f.root)
+	}
+	if f.registered {
+		s += " with registered buffers"
+	}
+	return s
+}
+
+// gaps warns of sizes between ranges, for calls with and without registered buffers.
+func (t *Table) gaps() diag.List {
+	var order []family
+	members := map[family][]*Entry{}
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		for _, registered := range []bool{false, true} {
+			if e.Memory == Windows && !registered {
+				continue
+			}
+			f := family{e.Collective, e.Ranks, e.Nodes, e.Root, registered}
+			if members[f] == nil {
+				order = append(order, f)
+			}
+			members[f] = append(members[f], e)
+		}
+	}
+	var list diag.List
+	for _, f := range order {
+		plain := f
+		plain.registered = false
+		if f.registered && len(members[f]) == len(members[plain]) {
+			continue // no entry for registered buffers alone: the same gaps
+		}
+		list = append(list, gapsOf(f, members[f])...)
+	}
+	return list
+}
+
+// gapsOf warns of gaps in one family.
+func gapsOf(f family, members []*Entry) diag.List {
+	var list diag.List
+	sorted := slices.Clone(members)
+	slices.SortStableFunc(sorted, func(a, b *Entry) int { return int(min(max(a.MinBytes-b.MinBytes, -1), 1)) })
+	last := sorted[0]
+	for _, e := range sorted[1:] {
+		if last.MaxBytes < OpenEnd && e.MinBytes > last.MaxBytes+1 {
+			gap := Entry{MinBytes: last.MaxBytes + 1, MaxBytes: e.MinBytes - 1}
+			list = append(list, diag.Warningf(e.Pos(), CodeGap, "no entry serves %v for %s", f, gap.Range()).
+				Note(last.Pos(), "%s ends before", last.Name))
+		}
+		if e.MaxBytes > last.MaxBytes {
+			last = e
+		}
+	}
+	return list
+}
+
+// missingRanks warns of powers of two between the numbers of ranks that a collective has.
+func (t *Table) missingRanks() diag.List {
+	var list diag.List
+	for _, c := range Collectives() {
+		var have []int32
+		var first *Entry
+		for i := range t.Entries {
+			if e := &t.Entries[i]; e.Collective == c && e.Nodes == 1 {
+				have = append(have, e.Ranks)
+				if first == nil {
+					first = e
+				}
+			}
+		}
+		if first == nil {
+			continue
+		}
+		for n := int64(2); n < int64(slices.Max(have)); n *= 2 {
+			if n > int64(slices.Min(have)) && !slices.Contains(have, int32(n)) {
+				list = append(list, diag.Warningf(first.Pos(), CodeRanks, "%v has entries for %d and for %d ranks, and none for %d",
+					c, slices.Min(have), slices.Max(have), n))
+			}
+		}
+	}
+	return list
+}
+
+// missingCollectives warns of collectives that are left to NCCL altogether.
+func (t *Table) missingCollectives() diag.List {
+	var list diag.List
+	for _, c := range Collectives() {
+		if !slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.Collective == c }) {
+			list = append(list, diag.Warningf(diag.Pos{}, CodeCollective, "%v has no entry: all its calls go to NCCL", c))
+		}
+	}
+	return list
+}

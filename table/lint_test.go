@@ -1,0 +1,109 @@
+package table_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/table"
+)
+
+// findings are what Lint says of recipes, but for collectives that are missing.
+func findings(t *testing.T, recipes ...table.Recipe) []string {
+	t.Helper()
+	var list []string
+	for _, m := range made(t, recipes...).Lint() {
+		if m.Code == table.CodeCollective {
+			continue
+		}
+		if m.Severity != diag.Warning || m.Code == "" {
+			t.Errorf("%v: severity %v, code %q", m, m.Severity, m.Code)
+		}
+		list = append(list, strings.SplitN(m.Error(), "\n", 2)[0])
+	}
+	return list
+}
+
+func TestLint(t *testing.T) {
+	ranged := func(line int, name string, low, high int64, more ...func(*table.Recipe)) table.Recipe {
+		r := recipe(t, name, "both", "allreduce_one_step", "ranks", "2")
+		r.Pos, r.MinBytes, r.MaxBytes = at(line), low, high
+		for _, m := range more {
+			m(&r)
+		}
+		return r
+	}
+	prefer := func(n int32) func(*table.Recipe) { return func(r *table.Recipe) { r.Priority = n } }
+	types := func(set table.DTypes) func(*table.Recipe) { return func(r *table.Recipe) { r.DTypes = set } }
+	direct := func(line int, name string, low, high int64) table.Recipe {
+		r := recipe(t, name, "both", "allreduce_allpairs", "ranks", "2", "protocol", "Direct")
+		r.Pos, r.MinBytes, r.MaxBytes, r.Priority = at(line), low, high, 1
+		return r
+	}
+	chunky := recipe(t, "chunky", "both", "allreduce_one_step", "ranks", "2", "instances", "64")
+	chunky.Pos, chunky.MinBytes, chunky.MaxBytes = at(1), 1, 63
+	four := recipe(t, "four", "both", "allreduce_one_step", "ranks", "4")
+	eight := recipe(t, "eight", "both", "allreduce_one_step", "ranks", "8")
+	for _, c := range []struct {
+		name    string
+		recipes []table.Recipe
+		want    []string
+	}{
+		{"ranges that meet", []table.Recipe{ranged(1, "a", 0, 1023), ranged(2, "b", 1024, 4095), ranged(3, "c", 4096, table.OpenEnd)}, nil},
+		{"an overlap", []table.Recipe{ranged(1, "a", 0, 1024), ranged(2, "b", 1024, 4096)},
+			[]string{"t.star:2: warning: a and b both match allreduce on 2 ranks for 1KiB..1KiB: a is taken"}},
+		{"no size in the overlap", []table.Recipe{ranged(1, "a", 0, 1025, types(1)), ranged(2, "b", 1025, 4096, types(1))}, nil},
+		{"another priority", []table.Recipe{ranged(1, "a", 0, 1024), ranged(2, "b", 1024, 4096, prefer(1))}, nil},
+		{"other types", []table.Recipe{ranged(1, "a", 0, 1024, types(1)), ranged(2, "b", 512, 1024, types(2))}, nil},
+		{"a gap", []table.Recipe{ranged(1, "a", 0, 1023), ranged(2, "b", 2048, 4096)},
+			[]string{"t.star:2: warning: no entry serves allreduce on 2 ranks for 1KiB..<2KiB"}},
+		{"a gap that an entry of lower priority fills", []table.Recipe{ranged(1, "a", 0, 1023), ranged(2, "b", 2048, 4096), ranged(3, "c", 1000, 3000, prefer(-1))}, nil},
+		{"a gap for registered buffers alone", []table.Recipe{ranged(1, "a", 0, 1023), direct(2, "d", 2048, table.OpenEnd)},
+			[]string{"t.star:2: warning: no entry serves allreduce on 2 ranks with registered buffers for 1KiB..<2KiB"}},
+		{"windows don't fill gaps of others", []table.Recipe{ranged(1, "a", 0, 1023), ranged(2, "b", 2048, 4096), direct(3, "d", 512, 4096)},
+			[]string{"t.star:2: warning: no entry serves allreduce on 2 ranks for 1KiB..<2KiB"}},
+		{"a shadow", []table.Recipe{ranged(1, "a", 0, 4096, prefer(1)), ranged(2, "b", 1024, 2048)},
+			[]string{"t.star:2: warning: b can never match: earlier entries take all its calls"}},
+		{"a shadow of two", []table.Recipe{ranged(1, "a", 0, 1500, prefer(1)), ranged(2, "b", 1501, 4096, prefer(1)), ranged(3, "c", 1024, 2048)},
+			[]string{"t.star:3: warning: c can never match: earlier entries take all its calls"}},
+		{"other types shine through", []table.Recipe{ranged(1, "a", 0, 4096, prefer(1), types(1)), ranged(2, "b", 1024, 2048)}, nil},
+		{"windows cast no shadow on others", []table.Recipe{direct(1, "d", 0, table.OpenEnd), ranged(2, "b", 1024, 2048)}, nil},
+		{"no multiple in the range", []table.Recipe{chunky},
+			[]string{"t.star:1: warning: chunky can never match: no call whose count is a multiple of 64 has a size in 1..63"}},
+		{"4 ranks are missing", []table.Recipe{ranged(1, "a", 0, table.OpenEnd), eight},
+			[]string{"t.star:1: warning: allreduce has entries for 2 and for 8 ranks, and none for 4"}},
+		{"no ranks are missing", []table.Recipe{ranged(1, "a", 0, table.OpenEnd), four, eight}, nil},
+	} {
+		if got := findings(t, c.recipes...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// Who is left to NCCL altogether is said, collective by collective.
+func TestLintCollectives(t *testing.T) {
+	var got []string
+	for _, m := range made(t, recipe(t, "e", "both", "allreduce_one_step", "ranks", "2")).Lint() {
+		got = append(got, strings.Fields(m.Text)[0])
+	}
+	if want := "allgather reducescatter broadcast reduce alltoall gather scatter sendrecv"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// What Lint calls shadowed is never chosen, at any size of its range.
+func TestShadowsAreDark(t *testing.T) {
+	x := vectorTable(t)
+	dark := map[string]bool{}
+	for _, m := range x.Lint() {
+		if m.Code == table.CodeShadowed {
+			dark[strings.Fields(m.Text)[0]] = true
+		}
+	}
+	for _, v := range vectors() {
+		if got := choose(t, x, v); dark[got] {
+			t.Errorf("%v chooses %s, which can never match", v, got)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package table
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/mscclsh/mscclsh/runtime/cuda"
+)
+
+// writer lays out a file: the header, the entries, the programs, then strings and
+// tables, each once.
+type writer struct {
+	body []byte // from the end of the header on
+	at   map[string]uint64
+}
+
+// Encode is the table as a file. Equal tables give equal bytes.
+func (t *Table) Encode() ([]byte, error) {
+	if len(t.Entries) > math.MaxInt32 || len(t.Programs) > math.MaxInt32 {
+		return nil, fmt.Errorf("table: %d entries and %d programs are more than a file holds", len(t.Entries), len(t.Programs))
+	}
+	entries := roundUp(len(t.Entries) * entryBytes)
+	programs := roundUp(len(t.Programs) * progBytes)
+	w := &writer{body: make([]byte, entries+programs), at: map[string]uint64{}}
+	h := cHeader{Version: version, HeaderBytes: headerBytes, NEntries: uint32(len(t.Entries)), NPrograms: uint32(len(t.Programs)), ABI: t.ABI}
+	copy(h.Magic[:], magic)
+	if len(t.Entries) > 0 {
+		h.Entries = headerBytes
+	}
+	if len(t.Programs) > 0 {
+		h.Programs = uint64(headerBytes + entries)
+	}
+	h.MadeBy = w.text(t.MadeBy)
+	for i := range t.Entries {
+		w.put(i*entryBytes, w.entry(&t.Entries[i]))
+	}
+	for i := range t.Programs {
+		w.put(entries+i*progBytes, w.program(&t.Programs[i]))
+	}
+	h.FileBytes, h.Digest = uint64(headerBytes+len(w.body)), digest(w.body)
+	return append(encoded(&h), w.body...), nil
+}
+
+func roundUp(n int) int { return (n + align - 1) / align * align }
+
+// encoded is a structure as the file has it.
+func encoded(structure any) []byte {
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, structure) // all fields have a fixed size, and a buffer takes everything
+	return b.Bytes()
+}
+
+// put writes a structure into its place in the body.
+func (w *writer) put(at int, structure any) { copy(w.body[at:], encoded(structure)) }
+
+// blob adds bytes to the file and tells where they are; no bytes are at 0.
+func (w *writer) blob(data []byte) uint64 {
+	if len(data) == 0 {
+		return 0
+	}
+	if at, ok := w.at[string(data)]; ok {
+		return at
+	}
+	at := uint64(headerBytes + len(w.body))
+	w.at[string(data)] = at
+	w.body = append(w.body, data...)
+	w.body = append(w.body, make([]byte, roundUp(len(w.body))-len(w.body))...)
+	return at
+}
+
+// text adds a string.
+func (w *writer) text(s string) uint64 { return w.blob(append([]byte(s), 0)) }
+
+func (w *writer) entry(e *Entry) *cEntry {
+	c := &cEntry{Name: w.text(e.Name), Source: w.text(e.Source), MinBytes: uint64(e.MinBytes), MaxBytes: uint64(e.MaxBytes),
+		Multiple: e.Multiple, Alignment: e.Alignment, Collective: int32(e.Collective), Ranks: e.Ranks, Nodes: e.Nodes,
+		Priority: e.Priority, Root: e.Root, DTypes: uint32(e.DTypes), Ops: uint32(e.Ops), Memory: int32(e.Memory),
+		Threads: e.Threads, MaxBlocks: e.MaxBlocks, InPlace: e.InPlace, OutOfPlace: e.OutOfPlace}
+	if e.Mixable {
+		c.Mixable = 1
+	}
+	return c
+}
+
+func (w *writer) program(p *Program) *cProgram {
+	c := &cProgram{Title: w.text(p.Title), NSteps: int64(p.Steps()), NDeps: int64(len(p.Tables.Deps) / cuda.DepWords),
+		NDivides: int64(len(p.Tables.Divides) / cuda.DivideWords), SlotBytes: p.SlotBytes, CountChunks: p.CountChunks,
+		ScratchChunks: p.ScratchChunks, MaxRegime: p.MaxRegime, Ranks: p.Ranks, TBsTotal: int32(len(p.Tables.StepsPerTB)),
+		Slots: p.Slots, Protocol: int32(p.Protocol)}
+	for i, words := range p.arrays() {
+		c.Tables[i] = w.blob(wordBytes(*words))
+	}
+	return c
+}
