@@ -119,7 +119,7 @@ func execute(p *ir.Program) error {
 // TestAll takes every algorithm through every stage, for a selection of
 // parameters in which any two settings meet, or all of them.
 func TestAll(t *testing.T) {
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			axes := axesOf(load(t, name, nil).Params)
@@ -172,7 +172,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		for _, p := range load(t, name, nil).Params {
 			if p.Name == "ranks" || p.Name == "nodes" || p.Name == "gpus" {
 				cases = append(cases, refusal{name, map[string]string{p.Name: "0"}, "fully_connected: num_nodes: got 0, want 1 to"})
@@ -235,7 +235,7 @@ func TestRounds(t *testing.T) {
 // TestSameBits: where each rank ends with a sum, all ranks add it up in the
 // same order.
 func TestSameBits(t *testing.T) {
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		if !strings.HasPrefix(name, "allreduce_") {
 			continue
 		}
@@ -257,7 +257,7 @@ func TestSameBits(t *testing.T) {
 
 // TestDeterministic: the same script gives the same text.
 func TestDeterministic(t *testing.T) {
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range []struct {
 				protocol string
@@ -282,7 +282,7 @@ func TestDeterministic(t *testing.T) {
 // the other runtimes if they know the collective.
 func TestXML(t *testing.T) {
 	unknown := map[ir.CollectiveKind]bool{ir.AllToNext: true, ir.SendRecv: true, ir.AllToAllV: true}
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		for _, target := range []ir.Target{ir.TargetMSCCL, ir.TargetExecutor, ir.TargetRCCL, ir.TargetPlain} {
 			t.Run(name+","+target.String(), func(t *testing.T) {
 				p := compile(t, load(t, name, nil), compiler.Options{Target: target})
@@ -354,7 +354,7 @@ func TestSchedules(t *testing.T) {
 // TestScripts holds every script to the form that docs/add-an-algorithm.md asks for.
 func TestScripts(t *testing.T) {
 	common := []string{"instances", "protocol"}
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, name, nil)
 			if doc, err := algorithms.Doc(name); err != nil || doc != s.Doc {

@@ -127,8 +127,8 @@ func staged(s shape, k int) int {
 // claims are about algorithms, so connections have slots to spare here: with
 // few, large steps take turns.
 func TestCosts(t *testing.T) {
-	if len(costs) != len(algorithms.Names()) {
-		t.Errorf("the table of costs has %d lines for %d algorithms", len(costs), len(algorithms.Names()))
+	if len(costs) != len(algorithms.ChunkRouting()) {
+		t.Errorf("the table of costs has %d lines for %d algorithms", len(costs), len(algorithms.ChunkRouting()))
 	}
 	for _, c := range costs {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,7 +3,9 @@
 // line that sums it up, then names its source and says what it costs: Steps is
 // the number of messages on the longest chain (the alpha term), Bytes what is
 // sent (the beta term), with n ranks, or N nodes of G GPUs, and S bytes as
-// nccl-tests counts them (the larger of input and output).
+// nccl-tests counts them (the larger of input and output). Scripts whose name
+// begins with "onesided_" put and signal, and say for which sizes they are; all
+// others route chunks.
 //
 // Only file text crosses this package's border. It imports nothing of this
 // module; running a script is starlib's business.
@@ -13,14 +15,32 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
-// FS holds NAME.star for every name that Names lists. It is what scripts load
-// as "@algorithms/NAME.star".
+// DefaultTable is the name of the one file that is no algorithm: the source of the table
+// of algorithms that the NCCL library comes with.
+const DefaultTable = "default_table"
+
+// FS holds NAME.star for every name that Names lists, and DefaultTable. It is what scripts
+// load as "@algorithms/NAME.star".
 //
 //go:embed *.star
 var FS embed.FS
+
+// oneSided begins the names of the scripts that put and signal.
+const oneSided = "onesided_"
+
+// ChunkRouting lists those of Names that route chunks.
+func ChunkRouting() []string {
+	return slices.DeleteFunc(Names(), func(n string) bool { return strings.HasPrefix(n, oneSided) })
+}
+
+// OneSided lists those of Names that put and signal.
+func OneSided() []string {
+	return slices.DeleteFunc(Names(), func(n string) bool { return !strings.HasPrefix(n, oneSided) })
+}
 
 // Names lists the algorithms in ascending order, without ".star".
 func Names() []string {
@@ -28,10 +48,13 @@ func Names() []string {
 	if err != nil {
 		return nil
 	}
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(f, ".star")
+	var names []string
+	for _, f := range files {
+		if name := strings.TrimSuffix(f, ".star"); name != DefaultTable {
+			names = append(names, name)
+		}
 	}
-	return files
+	return names
 }
 
 // Doc is the docstring of the algorithm with that name, as written.

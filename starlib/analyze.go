@@ -69,6 +69,20 @@ func Fields(typ string) []string {
 		return programFields
 	case "collective":
 		return collectiveFields
+	case "CollectiveProgram":
+		return headerFields
+	case "AlgoSpec":
+		return specFields
+	case "Rank", "Semaphore":
+		return oneRankFields
+	case "Buffer":
+		return memoryFields
+	case "Chunk":
+		return chunkFields
+	case "MemoryChannel", "PortChannel":
+		return channelFields
+	case "ThreadBlockGroup":
+		return groupFields
 	case "topology":
 		return []string{"name", "links"}
 	}

@@ -50,6 +50,11 @@ func TestFieldsAreThose(t *testing.T) {
 	values := map[string]interface{ AttrNames() []string }{
 		"ref": &ref{trace.Ref{}, &program{in: in}}, "program": &program{in: in},
 		"collective": &collective{}, "topology": &topology{in, ir.NewTopology("t", 1)},
+		"CollectiveProgram": &oneProgram{}, "AlgoSpec": &algoSpec{}, "Buffer": &memoryValue{}, "Chunk": &chunkValue{}, "ThreadBlockGroup": &blockGroup{},
+		"Rank": &oneValue{methods: rankMethods, fields: oneRankFields}, "Semaphore": &oneValue{methods: semaphoreMethods, fields: oneRankFields},
+		"MemoryChannel": &oneValue{methods: memoryChannelMethods, fields: channelFields},
+		"PortChannel":   &oneValue{methods: portChannelMethods, fields: channelFields},
+		"SwitchChannel": &oneValue{methods: switchChannelMethods},
 	}
 	for typ, v := range values {
 		want := slices.Clone(Fields(typ))
@@ -72,7 +77,7 @@ func TestModules(t *testing.T) {
 	if !slices.Equal(m["Buffer"], []string{"input", "output"}) || !slices.Contains(m["math"], "log2") || m["struct"] != nil {
 		t.Errorf("got %v", m)
 	}
-	if _, ok := m["struct"]; !ok || len(m) != 5 {
-		t.Errorf("got %d names, want Buffer, ThreadblockPolicy, math, json and struct", len(m))
+	if _, ok := m["struct"]; !ok || len(m) != 10 {
+		t.Errorf("got %d names, want Buffer, BufferType, CollectiveProgram, ReduceOperationType, ReplicationPolicy, SyncType, ThreadblockPolicy, math, json and struct", len(m))
 	}
 }

@@ -108,7 +108,7 @@ func testTopology(name string, nodes int32) (*ir.Topology, error) {
 
 // testCheck holds a program right when it has as many operations as ranks: what
 // a script gets to see is only whether the Host's answer arrives.
-func testCheck(d *ir.ChunkDAG) (bool, error) { return len(d.Ops) == int(d.Ranks()), nil }
+func testCheck(p *starlib.Program) (bool, error) { return p.Ops() == int(p.Spec().Ranks()), nil }
 
 // testTopologies knows every name.
 func testTopologies(_ string, nodes int32) (*ir.Topology, error) {

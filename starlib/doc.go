@@ -9,7 +9,7 @@
 // tree), load(), the step limit and cancellation.
 //
 // Over its border come a script's text and Options; out go a *Script holding
-// ir.ChunkDAGs, and errors that are diag.List or *diag.Message. What reaches
+// ir.ChunkDAGs and ir.OneTraces, and errors that are diag.List or *diag.Message. What reaches
 // further than tracing (compiling, checking, running, cluster descriptions) is
 // asked of a Host that the command fills in.
 //

@@ -27,6 +27,11 @@ func (in *interp) fail(err error) {
 
 // open is the open program, or an error in the name of the call that needs one.
 func (in *interp) open(call string) (*program, error) {
+	if one := in.one; one != nil {
+		return nil, diag.Errorf(diag.Pos{}, "wrong-level", "%s: program %q is one-sided", call, one.h.name).
+			Note(one.opened, "%q begins here", one.h.name).
+			Suggest("%s is for programs that route chunks, inside: with MSCCLProgram(...):", call)
+	}
 	if in.cur == nil {
 		return nil, diag.Errorf(diag.Pos{}, "no-program", "%s: no program is open", call).
 			Suggest("call it inside: with MSCCLProgram(...):")
@@ -131,13 +136,19 @@ func (in *interp) diagnose(err error) error {
 // nothing of predeclared names.
 func (in *interp) nameErrors(list resolve.ErrorList) error {
 	var out diag.List
+	names, meant := in.names(), map[string]string{} // a name can be wrong many times
 	for _, e := range list {
 		m := diag.Errorf(in.pos(e.Pos), "script-error", "%s", e.Msg)
 		if name, ok := strings.CutPrefix(e.Msg, "undefined: "); ok {
 			m.Code = "undefined-name"
 			name, hint, _ := strings.Cut(name, " ")
 			m.Text = "undefined: " + name
-			if near := Nearest(name, in.names()); name == "create_scratch" { // msccl-tools had it once
+			near, known := meant[name]
+			if !known {
+				near = Nearest(name, names)
+				meant[name] = near
+			}
+			if name == "create_scratch" { // msccl-tools had it once
 				m.Suggest("scratch is made by the first copy to it, under any name: c.copy(rank, \"name\", 0)")
 			} else if near != "" {
 				m.Suggest("did you mean %s?", near)
@@ -166,10 +177,7 @@ func (in *interp) names() []string {
 // evalError gives an error of a running script its position and its callers.
 func (in *interp) evalError(e *starlark.EvalError) error {
 	stack := e.CallStack
-	top := len(stack) - 1
-	for top > 0 && stack[top].Pos.Line == 0 { // built-in functions have no line
-		top--
-	}
+	top := inScript(stack, len(stack)-1)
 	pos := diag.Pos{File: in.o.File}
 	if top >= 0 {
 		pos = in.pos(stack[top].Pos)
@@ -178,7 +186,7 @@ func (in *interp) evalError(e *starlark.EvalError) error {
 	if top > 0 && strings.HasPrefix(e.Msg, "function "+stack[top].Name+" ") && len(msgs) == 1 {
 		// Wrong arguments for a script's own function: the call is at fault.
 		msgs[0].Note(pos, "%s is defined here", stack[top].Name)
-		top--
+		top = inScript(stack, top-1)
 		pos = in.pos(stack[top].Pos)
 	}
 	for i, m := range msgs {
@@ -198,6 +206,15 @@ func (in *interp) evalError(e *starlark.EvalError) error {
 		return msgs[0]
 	}
 	return msgs
+}
+
+// inScript is the innermost call from top outwards that a script makes: built-in
+// functions have no line.
+func inScript(stack starlark.CallStack, top int) int {
+	for top > 0 && stack[top].Pos.Line == 0 {
+		top--
+	}
+	return top
 }
 
 // causes are the messages without what the call stack adds.

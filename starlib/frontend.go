@@ -39,10 +39,18 @@ type Frontend struct {
 }
 
 // Env is one run of a script, as a front end sees it.
-type Env struct{ in *interp }
+type Env struct {
+	in    *interp
+	names starlark.StringDict // the language's own, once they were asked for
+}
 
 // Builtin is the language's own function or module of that name.
-func (e *Env) Builtin(name string) starlark.Value { return predeclare(e.in)[name] }
+func (e *Env) Builtin(name string) starlark.Value {
+	if e.names == nil {
+		e.names = predeclare(e.in)
+	}
+	return e.names[name]
+}
 
 // EnterWith is the function that a with statement, lowered to a loop, calls with
 // its expression.
@@ -76,6 +84,14 @@ func (e *Env) Open() *Trace {
 		return nil
 	}
 	return &Trace{e.in.cur}
+}
+
+// OpenOneSided is the open one-sided program as a script holds it, or nil.
+func (e *Env) OpenOneSided() starlark.Value {
+	if e.in.one == nil {
+		return nil
+	}
+	return e.in.one
 }
 
 // Diagnose turns an error of calling one of the script's functions into messages,
@@ -152,6 +168,21 @@ type Origin struct {
 // NewCollective makes a collective that MSCCLProgram takes.
 func NewCollective(c *ir.Collective, h *CollectiveHooks) starlark.Value {
 	return &collective{c: c, hooks: h}
+}
+
+// IsPlan reports whether v is what JSON() returns: a plan, whose text the tool
+// writes once the script has ended.
+func IsPlan(v starlark.Value) bool {
+	_, ok := v.(planText)
+	return ok
+}
+
+// CollectiveOf is the collective that v is, or nil.
+func CollectiveOf(v starlark.Value) *ir.Collective {
+	if x, ok := v.(*collective); ok {
+		return x.c
+	}
+	return nil
 }
 
 // CollectiveHooksOf are the hooks of the program's collective, nil for one of

@@ -13,7 +13,6 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
-	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/trace"
 )
 
@@ -171,7 +170,7 @@ func (l *Live) opened(stmts []syntax.Stmt, out []syntax.Stmt) ([]syntax.Stmt, er
 func (l *Live) enter(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 	c, ok := args[0].(scope)
 	if !ok {
-		return nil, diag.Errorf(diag.Pos{}, "bad-argument", "with: got %s, want a program or parallelize(n)", args[0].Type())
+		return nil, l.in.notScope(args[0])
 	}
 	if _, err := l.in.enter(c, l.in.pos(t.CallFrame(1).Pos)); err != nil {
 		return nil, err
@@ -385,18 +384,18 @@ func callsAnything(f *syntax.File) bool {
 func (l *Live) host(h Host) Host {
 	out := h
 	if h.Check != nil {
-		out.Check = func(d *ir.ChunkDAG) (bool, error) {
+		out.Check = func(d *Program) (bool, error) {
 			return l.ask(func() (bool, error) { return h.Check(d) })
 		}
 	}
 	if h.Show != nil {
-		out.Show = func(d *ir.ChunkDAG, what string) error {
+		out.Show = func(d *Program, what string) error {
 			_, err := l.ask(func() (bool, error) { return true, h.Show(d, what) })
 			return err
 		}
 	}
 	if h.Run != nil {
-		out.Run = func(d *ir.ChunkDAG, o RunOptions) (bool, error) {
+		out.Run = func(d *Program, o RunOptions) (bool, error) {
 			return l.ask(func() (bool, error) { return h.Run(d, o) })
 		}
 	}

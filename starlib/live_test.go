@@ -24,7 +24,7 @@ func newLines(t *testing.T) *liveLines {
 	x := &liveLines{t: t, line: 1}
 	x.l = NewLive(LiveOptions{
 		Options: Options{Print: func(_ diag.Pos, text string) { x.out = append(x.out, text) },
-			Host: Host{Check: func(d *ir.ChunkDAG) (bool, error) { x.calls = append(x.calls, "Check"); return len(d.Ops) > 0, nil }}},
+			Host: Host{Check: func(p *Program) (bool, error) { x.calls = append(x.calls, "Check"); return len(p.DAG.Ops) > 0, nil }}},
 		Calls: []string{"schedule", "run"},
 		Call: func(_ context.Context, _ diag.Pos, name string, args []string) (bool, error) {
 			x.calls = append(x.calls, name+" "+strings.Join(args, " "))

@@ -22,11 +22,15 @@ type OpenProgram struct {
 	Right, Demanded int
 	Known           bool
 
-	p *program
+	p   *program
+	one *oneProgram
 }
 
 // Current is the open program, or nil.
 func (l *Live) Current() *OpenProgram {
+	if one := l.in.one; one != nil {
+		return &OpenProgram{Name: one.h.name, Ranks: one.h.ranks, Ops: one.b.Ops(), Pos: one.opened, one: one}
+	}
 	p := l.in.cur
 	if p == nil {
 		return nil
@@ -41,11 +45,10 @@ func (l *Live) Current() *OpenProgram {
 
 // Program is what has been traced so far, as a program that has ended would be.
 func (o *OpenProgram) Program() (*Program, error) {
-	d, err := o.p.b.Snapshot()
-	if err != nil {
-		return nil, err
+	if o.one != nil {
+		return o.one.soFar(), nil
 	}
-	return &Program{Name: o.Name, DAG: d, WantXML: o.p.wantXML, WantCheck: o.p.wantCheck, Pos: o.Pos, traced: o.p}, nil
+	return o.p.soFar()
 }
 
 // Contents is what a place holds after the operations traced so far: the inputs

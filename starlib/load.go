@@ -50,12 +50,14 @@ type Host struct {
 	// Topology describes a cluster by name, for topology(name, nodes).
 	Topology func(name string, nodes int32) (*ir.Topology, error)
 	// Check compiles and judges what has been traced, for Check().
-	Check func(*ir.ChunkDAG) (bool, error)
+	Check func(*Program) (bool, error)
 	// Show draws or prints what has been traced, for show(what).
-	Show func(d *ir.ChunkDAG, what string) error
+	Show func(p *Program, what string) error
 	// Run compiles and executes what has been traced, for run(...), and reports
 	// whether the result was right.
-	Run func(*ir.ChunkDAG, RunOptions) (bool, error)
+	Run func(*Program, RunOptions) (bool, error)
+	// Algorithm takes entries of a table of algorithms, for algorithm(...).
+	Algorithm func(Algorithm) error
 }
 
 // RunOptions are the arguments of run(...) in a script. Zero values were not
@@ -76,12 +78,30 @@ type Script struct {
 // Program is one traced program.
 type Program struct {
 	Name      string
-	DAG       *ir.ChunkDAG
-	WantXML   bool     // the script called XML()
-	WantCheck bool     // the script called Check()
-	Pos       diag.Pos // of the with that traced it
+	DAG       *ir.ChunkDAG // nil of a one-sided program
+	One       *ir.OneTrace // nil of any other
+	WantXML   bool         // the script called XML()
+	WantPlan  bool         // the script called JSON()
+	WantCheck bool         // the script called Check()
+	Pos       diag.Pos     // of the with that traced it
 
 	traced *program
+}
+
+// Spec is the program's header, whichever level it is of.
+func (p *Program) Spec() *ir.Spec {
+	if p.One != nil {
+		return p.One.Spec
+	}
+	return p.DAG.Spec
+}
+
+// Ops is the number of operations that were traced.
+func (p *Program) Ops() int {
+	if p.One != nil {
+		return len(p.One.Ops)
+	}
+	return len(p.DAG.Ops)
 }
 
 // Param is one declared parameter, for flags and help.
@@ -108,6 +128,8 @@ type interp struct {
 	script      *Script
 
 	cur     *program        // the open program, or nil
+	one     *oneProgram     // the open one-sided program, or nil
+	plans   map[string]bool // what printing the value of JSON() would print
 	scopes  []*onceIterator // entered and not left, outermost first
 	loading int             // depth of load()
 	modules map[string]*module
@@ -156,7 +178,7 @@ func Load(ctx context.Context, o Options) (script *Script, err error) {
 		script = in.script
 	}()
 	if o.Frontend != nil {
-		in.predeclared = o.Frontend.Names(&Env{in})
+		in.predeclared = o.Frontend.Names(&Env{in: in})
 	} else {
 		in.predeclared = predeclare(in)
 	}
@@ -198,7 +220,7 @@ func (in *interp) startThread() {
 		Name: in.o.File,
 		Load: in.load,
 		Print: func(t *starlark.Thread, text string) {
-			if in.o.Print != nil {
+			if in.o.Print != nil && !in.plans[text] {
 				in.o.Print(in.pos(t.CallFrame(1).Pos), text)
 			}
 		},
@@ -278,8 +300,8 @@ func (in *interp) load(t *starlark.Thread, name string) (starlark.StringDict, er
 		}
 		return m.globals, m.err
 	}
-	if in.cur != nil {
-		return nil, diag.Errorf(diag.Pos{}, "load", "load: %s is loaded inside program %q", name, in.cur.spec.Name).
+	if open := in.openName(); open != "" {
+		return nil, diag.Errorf(diag.Pos{}, "load", "load: %s is loaded inside program %s", name, open).
 			Suggest("load before the with block")
 	}
 	text, err := in.read(file)

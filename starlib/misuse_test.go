@@ -252,13 +252,14 @@ func TestHost(t *testing.T) {
 	var shot *ir.ChunkDAG
 	host := starlib.Host{
 		Topology: testTopology,
-		Check: func(d *ir.ChunkDAG) (bool, error) {
+		Check: func(p *starlib.Program) (bool, error) {
+			d := p.DAG
 			asked = append(asked, "check")
 			shot = d
 			return len(d.Ops) == 1, nil
 		},
-		Show: func(_ *ir.ChunkDAG, what string) error { asked = append(asked, "show "+what); return nil },
-		Run: func(_ *ir.ChunkDAG, o starlib.RunOptions) (bool, error) {
+		Show: func(_ *starlib.Program, what string) error { asked = append(asked, "show "+what); return nil },
+		Run: func(_ *starlib.Program, o starlib.RunOptions) (bool, error) {
 			asked = append(asked, "run "+o.Size+o.DType+o.Op)
 			return true, nil
 		},
@@ -289,7 +290,7 @@ with MSCCLProgram("p", topology("box"), SendRecv(4)) as p:
 func TestHostErrors(t *testing.T) {
 	broken := starlib.Host{
 		Topology: testTopology,
-		Check: func(*ir.ChunkDAG) (bool, error) {
+		Check: func(*starlib.Program) (bool, error) {
 			return false, diag.Errorf(diag.Pos{File: "t.star", Line: 2, Col: 5}, "x", "no channel left").Suggest("use fewer")
 		},
 	}
@@ -307,7 +308,7 @@ func TestHostErrors(t *testing.T) {
 // A bug in what surrounds the script is an error with a position, not a crash.
 func TestPanicIsAnInternalError(t *testing.T) {
 	_, err := load(t, inProgram+"    Check()", func(o *starlib.Options) {
-		o.Host.Check = func(*ir.ChunkDAG) (bool, error) { panic("off by one") }
+		o.Host.Check = func(*starlib.Program) (bool, error) { panic("off by one") }
 	})
 	var m *diag.Message
 	if !errors.As(err, &m) || m.Code != "internal" || m.Text != "internal error: off by one" || m.Pos.File != "test.star" {

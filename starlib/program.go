@@ -29,6 +29,7 @@ type program struct {
 	b         *trace.Builder // nil before the program is entered
 	opened    diag.Pos
 	wantXML   bool
+	wantPlan  bool
 	wantCheck bool
 	dag       *ir.ChunkDAG // once it has ended
 
@@ -87,22 +88,8 @@ func (p *program) Attr(name string) (starlark.Value, error) {
 func (p *program) Iterate() starlark.Iterator { return p.in.iterate(p) }
 
 func (p *program) enter(pos diag.Pos) error {
-	if cur := p.in.cur; cur != nil {
-		return diag.Errorf(pos, "nested-program", "MSCCLProgram: program %q begins inside program %q", p.spec.Name, cur.spec.Name).
-			Note(cur.opened, "%q begins here", cur.spec.Name).
-			Suggest("end the first program before the second one begins")
-	}
-	if p.b != nil {
-		return diag.Errorf(pos, "program-ended", "MSCCLProgram: program %q was traced already", p.spec.Name).
-			Note(p.opened, "it began here").
-			Suggest("make a new MSCCLProgram for each with")
-	}
-	for i := range p.in.script.Programs {
-		if other := &p.in.script.Programs[i]; other.Name == p.spec.Name && p.in.loading == 0 && p.in.o.Frontend == nil {
-			return diag.Errorf(pos, "program-name", "MSCCLProgram: the script has a program %q already", p.spec.Name).
-				Note(other.Pos, "it began here").
-				Suggest("give each a name of its own: --program chooses by it")
-		}
+	if err := p.in.mayBegin("MSCCLProgram", p.spec.Name, p.b != nil, p.opened, pos); err != nil {
+		return err
 	}
 	b, err := trace.New(p.spec)
 	if err != nil {
@@ -119,6 +106,16 @@ func (p *program) enter(pos diag.Pos) error {
 	return nil
 }
 
+// soFar is what has been traced so far, as a program that has ended would be.
+func (p *program) soFar() (*Program, error) {
+	d, err := p.b.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return &Program{Name: p.spec.Name, DAG: d, WantXML: p.wantXML, WantPlan: p.wantPlan, WantCheck: p.wantCheck,
+		Pos: p.opened, traced: p}, nil
+}
+
 func (p *program) exit() error {
 	p.in.cur = nil
 	dag, err := p.b.Finish()
@@ -131,7 +128,7 @@ func (p *program) exit() error {
 	}
 	if p.in.loading == 0 {
 		p.in.script.Programs = append(p.in.script.Programs, Program{Name: p.spec.Name, DAG: dag,
-			WantXML: p.wantXML, WantCheck: p.wantCheck, Pos: p.opened, traced: p})
+			WantXML: p.wantXML, WantPlan: p.wantPlan, WantCheck: p.wantCheck, Pos: p.opened, traced: p})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package starlib
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -52,7 +53,8 @@ func Signatures() []Signature {
 func (s *signature) public() Signature {
 	out := Signature{Receiver: s.recv, Name: s.name, Result: s.result, Doc: s.doc, Example: s.example}
 	if s.example == "" {
-		out.Example = examples[strings.TrimPrefix(s.recv+"."+s.name, ".")]
+		key := strings.TrimPrefix(s.recv+"."+s.name, ".")
+		out.Example = cmp.Or(examples[key], oneExamples[key])
 	}
 	for _, p := range s.params {
 		typ := kindNames[p.kind]

@@ -3,10 +3,10 @@ package starlib_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/starlib"
 )
 
@@ -42,18 +42,30 @@ func TestExamplesRun(t *testing.T) {
 			continue
 		}
 		src := s.Example
-		if !strings.Contains(src, "MSCCLProgram") {
-			src = "with MSCCLProgram(\"p\", fully_connected(8), AllReduce(8, 8, False)):\n    " + strings.ReplaceAll(src, "\n", "\n    ")
+		switch inside := strings.ReplaceAll(src, "\n", "\n    "); {
+		case strings.Contains(src, "Program(") || s.Name == "algorithm":
+		case usesOneSided(src):
+			src = "with CollectiveProgram(\"p\", AllReduce(4, 1, False), 4, protocol = \"LL\"):\n    " + inside
+		default:
+			src = "with MSCCLProgram(\"p\", fully_connected(8), AllReduce(8, 8, False)):\n    " + inside
 		}
 		if _, err := load(t, src, func(o *starlib.Options) {
 			o.Host.Topology = testTopologies
-			o.Host.Check = func(*ir.ChunkDAG) (bool, error) { return true, nil }
-			o.Host.Show = func(*ir.ChunkDAG, string) error { return nil }
-			o.Host.Run = func(*ir.ChunkDAG, starlib.RunOptions) (bool, error) { return true, nil }
+			o.Host.Check = func(*starlib.Program) (bool, error) { return true, nil }
+			o.Host.Show = func(*starlib.Program, string) error { return nil }
+			o.Host.Run = func(*starlib.Program, starlib.RunOptions) (bool, error) { return true, nil }
+			o.Host.Algorithm = func(starlib.Algorithm) error { return nil }
 		}); err != nil {
 			t.Errorf("%s:\n%s\n%v", s.Name, src, err)
 		}
 	}
+}
+
+// usesOneSided reports whether an example needs a one-sided program around it.
+func usesOneSided(src string) bool {
+	return slices.ContainsFunc([]string{"Rank(", "Channel(", "Buffer(", "Semaphore("}, func(word string) bool {
+		return strings.Contains(src, word)
+	})
 }
 
 // The script at the head of the reference runs, with the count of operations that

@@ -26,10 +26,17 @@ const (
 	functionValue      //
 	listValue          // anything that can be iterated over
 	sizesValue         // an integer, a list of them, or a function of the rank
+	longValue          // an integer of any size
+	rootValue          // an integer of 32 bits, or a bool
+	chunkKind          // a chunk of a one-sided program
+	groupKind          // a thread block group
+	syncKind           // one of SyncType
+	specValue          // what AlgoSpec returned
 )
 
 var kindNames = [...]string{"any value", "int", "int or float", "bool", "string", "ref", "string or tuple",
-	"topology", "collective", "function", "list", "int, list or function"}
+	"topology", "collective", "function", "list", "int, list or function", "int", "int or bool", "Chunk", "ThreadBlockGroup", "SyncType",
+	"AlgoSpec"}
 
 // param is one parameter. def is its default as a script would write it; "" is
 // a parameter that must be given. Where def is None, None may be passed.
@@ -54,7 +61,7 @@ type signature struct {
 }
 
 // maxParams is the most parameters that a signature has.
-const maxParams = 10
+const maxParams = 17
 
 // values are the bound arguments, in the order of the parameters; nil is one
 // that was not given.
@@ -138,8 +145,11 @@ func (s *signature) set(v *values, i int, a starlark.Value) error {
 	}
 	ok := true
 	switch p.kind {
-	case intValue:
+	case intValue, rootValue:
 		n, isInt := a.(starlark.Int)
+		if _, isBool := a.(starlark.Bool); isBool && p.kind == rootValue {
+			return nil
+		}
 		if !isInt {
 			return s.mismatch(p, a)
 		}
@@ -180,6 +190,16 @@ func fits(k kind, a starlark.Value) bool {
 		_, ok = a.(starlark.Callable)
 	case listValue:
 		_, ok = a.(starlark.Iterable)
+	case longValue:
+		_, ok = a.(starlark.Int)
+	case chunkKind:
+		_, ok = a.(*chunkValue)
+	case groupKind:
+		_, ok = a.(*blockGroup)
+	case syncKind:
+		_, ok = a.(syncType)
+	case specValue:
+		_, ok = a.(*algoSpec)
 	case sizesValue:
 		switch a.(type) {
 		case starlark.Int, starlark.Iterable, starlark.Callable:

@@ -6,12 +6,17 @@ import (
 )
 
 // Nearest is the candidate that name was most likely meant to be, or "" if none
-// is near. Of equally near ones it is the first in alphabetical order.
+// is near. Of equally near ones it is the one nearest in upper and lower case too,
+// then the first in alphabetical order.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", max(1, (len(name)+1)/3)+1 // more than a third wrong is no likeness
 	sorted := slices.Sorted(slices.Values(candidates))
 	for _, c := range sorted {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDist && c != name {
+		d := distance(strings.ToLower(name), strings.ToLower(c))
+		if c == name || d > bestDist || best == "" && d == bestDist {
+			continue
+		}
+		if d < bestDist || distance(name, c) < distance(name, best) {
 			best, bestDist = c, d
 		}
 	}

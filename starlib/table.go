@@ -2,12 +2,15 @@ package starlib
 
 import (
 	"math"
+	"slices"
 
 	starlarkjson "go.starlark.net/lib/json"
 	starlarkmath "go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 	"go.starlark.net/syntax"
+
+	"github.com/mscclsh/mscclsh/ir"
 )
 
 // group is a chapter of the language reference.
@@ -31,10 +34,16 @@ func table() []group {
 			"Fields: `name`, `num_ranks`, `chunk_factor`, `inplace`.", collectiveFuncs},
 		{"Topologies", "Which ranks are linked. Fields and methods below; `name` is a field, `links[dst][src]` another.",
 			append(append([]*signature(nil), topologyFuncs...), topologyMethods...)},
+		{"One-sided programs", oneDoc, oneFuncs},
+		{"Parts of one-sided programs", "What the operations of a one-sided program are done with. All of it belongs to the program that is open when it is made.",
+			onePartFuncs},
+		{"One-sided operations", "What ranks, channels and semaphores do, in the order in which it is written, thread block by thread block.",
+			slices.Concat(rankMethods, memoryChannelMethods, portChannelMethods, switchChannelMethods, switchRankMethods, semaphoreMethods, blockGroupMethods)},
 		{"Routines", "Ready-made parts of programs.", routineFuncs},
 		{"Parameters", "Every `param` becomes a flag of the command line.", paramFuncs},
 		{"Asking the tool", "What a script can do that the command line can do too. Inside a program, these look at what has been traced so far.",
 			hostFuncs},
+		{"Tables of algorithms", "What the source of a table for the NCCL library is made of; docs/table.md.", algorithmFuncs},
 		{"Helpers", "What Python has and Starlark lacks.", helperFuncs},
 	}
 }
@@ -66,8 +75,6 @@ var helperFuncs = []*signature{{
 // predeclare makes the names that every script sees.
 func predeclare(in *interp) starlark.StringDict {
 	d := starlark.StringDict{
-		"Buffer": starlarkstruct.FromStringDict(starlark.String("Buffer"), starlark.StringDict{
-			"input": starlark.String("input"), "output": starlark.String("output")}),
 		"ThreadblockPolicy": starlarkstruct.FromStringDict(starlark.String("ThreadblockPolicy"), starlark.StringDict{
 			"auto": starlark.String("auto"), "manual": starlark.String("manual")}),
 		"math":   mathModule,
@@ -83,14 +90,46 @@ func predeclare(in *interp) starlark.StringDict {
 		}
 	}
 	d["chunk"] = &chunkFunc{in}
+	predeclareOne(in, d)
 	return d
+}
+
+// notScope is the error of a with of something else.
+func (in *interp) notScope(v starlark.Value) error {
+	want := "a program or parallelize(n)"
+	if in.one != nil {
+		want = "LoopIterationContext(unit, num_chunks)"
+	}
+	return (&signature{name: "with"}).errorf("bad-argument", "got %s, want %s", v.Type(), want)
+}
+
+// predeclareOne adds the names of one-sided programs that are no plain functions.
+func predeclareOne(in *interp, d starlark.StringDict) {
+	enum := func(name string, values ...string) {
+		fields := starlark.StringDict{}
+		for _, v := range values {
+			fields[v] = starlark.String(v)
+		}
+		d[name] = starlarkstruct.FromStringDict(starlark.String(name), fields)
+	}
+	enum("BufferType", bufferNames[:]...)
+	enum("ReduceOperationType", "sum", "min", "max")
+	enum("ReplicationPolicy", "interleaved", "none")
+	sides := starlark.StringDict{}
+	for s := ir.SyncNone; s <= ir.SyncBoth; s++ {
+		sides[s.String()] = syncType(s)
+	}
+	d["SyncType"] = starlarkstruct.FromStringDict(starlark.String("SyncType"), sides)
+	d["Buffer"] = &constructor{*d["Buffer"].(*builtin), starlark.StringDict{"input": starlark.String("input"), "output": starlark.String("output")}}
+	d["CollectiveProgram"] = &constructor{*d["CollectiveProgram"].(*builtin),
+		starlark.StringDict{"from_spec": &builtin{in: in, sig: fromSpecSig}}}
 }
 
 // enterWith is what a with statement calls with its expression.
 func (in *interp) enterWith(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 	c, ok := args[0].(scope)
 	if !ok {
-		return nil, (&signature{name: "with"}).errorf("bad-argument", "got %s, want a program or parallelize(n)", args[0].Type())
+		return nil, in.notScope(args[0])
 	}
 	it, err := in.enter(c, in.pos(t.CallFrame(1).Pos))
 	if err != nil {

@@ -98,12 +98,14 @@ var collectiveFuncs = []*signature{
 		params: []param{
 			{"num_ranks", intValue, "", "how many ranks"},
 			{"chunk_factor", intValue, "1", "how finely the data is cut"},
-			{"src", intValue, "0", "the rank that has the data"},
+			{"src", rootValue, "0", "the rank that has the data; True or False stands for `inplace`"},
 			{"dst", intValue, "1", "the rank that gets it"},
+			{"inplace", boolValue, "None", "makes it MSCCL++'s, for one-sided programs: every rank sends its input to some rank's output"},
 		},
 		result: "collective",
-		doc:    "One rank's input ends as another's output.\n`chunk_factor` chunks; only src has an input, only dst an output.",
-		fn:     newSendRecv,
+		doc: "One rank's input ends as another's output.\n`chunk_factor` chunks; only src has an input, only dst an output. " +
+			"With `inplace`, as in MSCCL++, all ranks have both, and an output must hold the input of the one rank whose data can reach it.",
+		fn: newSendRecv,
 	},
 	{
 		name: "AllToAllV",
@@ -133,6 +135,7 @@ var collectiveFuncs = []*signature{
 			"                  expect = lambda rank, index: (1 - rank, index))",
 		fn: newCustom,
 	},
+	testCollectiveSig,
 }
 
 // collective makes a collective of the shared parameters.
@@ -186,6 +189,15 @@ func newSendRecv(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if inPlace, ok := c.exchanges(); ok {
+		x := &collective{c: openCollective("sendrecv", ranks)}
+		for r := range ranks {
+			x.c.Custom.Input[r], x.c.Custom.Output[r] = factor, factor
+		}
+		x.c.InPlace = inPlace
+		x.demandNothing()
+		return x, nil
+	}
 	coll := ir.NewCollective(ir.SendRecv, ranks, factor, false)
 	if coll.Root, err = c.rank(2, ranks); err != nil {
 		return nil, err
@@ -194,6 +206,14 @@ func newSendRecv(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	return &collective{c: coll}, nil
+}
+
+// exchanges reports whether SendRecv is MSCCL++'s, and whether it is in place.
+func (c *call) exchanges() (inPlace, ok bool) {
+	if b, isBool := c.v[2].(starlark.Bool); isBool {
+		return bool(b), true
+	}
+	return c.v.bool(4, false), c.v.given(4)
 }
 
 func newAllToAllV(c *call) (starlark.Value, error) {

@@ -46,11 +46,11 @@ var programFuncs = []*signature{
 
 func newProgram(c *call) (starlark.Value, error) {
 	p := &program{in: c.in, topo: c.v[1].(*topology), coll: c.v[2].(*collective), created: c.in.here()}
-	instances, err := c.instances()
+	instances, err := c.instances(3)
 	if err != nil {
 		return nil, err
 	}
-	protocol, err := c.protocol()
+	protocol, err := c.protocol(4)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +74,10 @@ func newProgram(c *call) (starlark.Value, error) {
 	return p, nil
 }
 
-// instances is the argument, else the script's parameter of that name, else 1.
-func (c *call) instances() (int32, error) {
-	n := c.v.int32(3, 1)
-	if !c.v.given(3) {
+// instances is argument i, else the script's parameter of that name, else 1.
+func (c *call) instances(i int) (int32, error) {
+	n := c.v.int32(i, 1)
+	if !c.v.given(i) {
 		var err error
 		if n, err = c.in.paramInt(c.sig, "instances", 1); err != nil {
 			return 0, err
@@ -89,10 +89,10 @@ func (c *call) instances() (int32, error) {
 	return n, nil
 }
 
-// protocol is the argument, else the script's parameter of that name, else Simple.
-func (c *call) protocol() (ir.Protocol, error) {
-	s := c.v.string(4, "Simple")
-	if !c.v.given(4) {
+// protocol is argument i, else the script's parameter of that name, else Simple.
+func (c *call) protocol(i int) (ir.Protocol, error) {
+	s := c.v.string(i, "Simple")
+	if !c.v.given(i) {
 		var err error
 		if s, err = c.in.paramString(c.sig, "protocol", s); err != nil {
 			return 0, err
@@ -134,6 +134,10 @@ var hostFuncs = []*signature{
 	{
 		name: "XML", doc: "Says that the program is wanted as XML.\nThe tool writes it when the script has ended.",
 		fn: func(c *call) (starlark.Value, error) {
+			if p := c.in.one; p != nil {
+				return nil, c.sig.errorf("wrong-level", "program %q is one-sided, which MSCCL XML has no words for", p.h.name).
+					Suggest("JSON() asks for its plan")
+			}
 			p, err := c.in.open(c.sig.name)
 			if err != nil {
 				return nil, err
@@ -177,20 +181,30 @@ func reserved(name, why string) *signature {
 		fn: func(c *call) (starlark.Value, error) { return nil, c.sig.errorf("reserved-name", "%s", why) }}
 }
 
-// snapshot is what the open program has traced so far.
-func (c *call) snapshot(available bool) (*program, *ir.ChunkDAG, error) {
+// snapshot is what the open program has traced so far, as a program that has
+// ended would be.
+func (c *call) snapshot(available bool) (*Program, error) {
+	if one := c.in.one; one != nil {
+		if !available {
+			return nil, c.unavailable()
+		}
+		if err := one.b.Complete(); err != nil {
+			return nil, inList(err, one.opened)
+		}
+		return one.soFar(), nil
+	}
 	p, err := c.in.open(c.sig.name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !available {
-		return nil, nil, c.unavailable()
+		return nil, c.unavailable()
 	}
-	d, err := p.b.Snapshot()
+	prog, err := p.soFar()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: taking what was traced so far: %w", c.sig.name, err)
+		return nil, fmt.Errorf("%s: taking what was traced so far: %w", c.sig.name, err)
 	}
-	return p, d, nil
+	return prog, nil
 }
 
 func (c *call) unavailable() error {
@@ -202,7 +216,10 @@ func checkNow(c *call) (starlark.Value, error) {
 	if p := c.in.cur; p != nil {
 		p.wantCheck = true
 	}
-	_, d, err := c.snapshot(c.in.o.Host.Check != nil)
+	if p := c.in.one; p != nil {
+		p.wantCheck = true
+	}
+	d, err := c.snapshot(c.in.o.Host.Check != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +231,7 @@ func checkNow(c *call) (starlark.Value, error) {
 }
 
 func showNow(c *call) (starlark.Value, error) {
-	_, d, err := c.snapshot(c.in.o.Host.Show != nil)
+	d, err := c.snapshot(c.in.o.Host.Show != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +242,7 @@ func showNow(c *call) (starlark.Value, error) {
 }
 
 func runNow(c *call) (starlark.Value, error) {
-	_, d, err := c.snapshot(c.in.o.Host.Run != nil)
+	d, err := c.snapshot(c.in.o.Host.Run != nil)
 	if err != nil {
 		return nil, err
 	}

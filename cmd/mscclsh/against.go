@@ -67,7 +67,7 @@ func (s *Session) takePhases(ctx context.Context, programs []*starlib.Program) (
 	}
 	for _, p := range programs[1:] {
 		s.report = Report{}
-		if err := s.compile(ctx, p.DAG, p.Pos); err != nil {
+		if err := s.compileProgram(ctx, p); err != nil {
 			return nil, err
 		}
 		part, rep, err := s.judge(ctx, s.program)

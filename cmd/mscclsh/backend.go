@@ -220,7 +220,7 @@ func (g *gpus) close() {
 
 // cudaOptions are those that run and bench have in common.
 func (s *Session) cudaOptions() cuda.Options {
-	return cuda.Options{DType: s.Set.DType, Op: s.Set.Op, Threads: s.Set.Threads, Seed: s.Set.Seed,
+	return cuda.Options{NoVerify: s.program.OneSided != nil && !demanded(s.program), DType: s.Set.DType, Op: s.Set.Op, Threads: s.Set.Threads, Seed: s.Set.Seed,
 		Exact: s.Set.Data == dataExact, Events: s.Set.Trace != "", Verify: verifyOf[s.Set.Verify],
 		Progress: func(phase string, done float64) {
 			s.progress.at(fmt.Sprintf("%s %3.0f%% ", phase, 100*done))

@@ -8,7 +8,7 @@ import (
 
 // Two sizes against two modes: the ratios 2 and 8 have the geometric mean 4; the
 // better of both modes is 2 at one size and, where one is missing, the other's 8.
-func table() *BenchPart {
+func printedTable() *BenchPart {
 	return &BenchPart{Backend: backendCUDA, Devices: []string{"NVIDIA H200", "NVIDIA H200"}, Library: "lib", Graph: true,
 		Repetitions: 20, Warmup: 5, Opponent: "NCCL 2.28.9, NVLS off", Against: []string{"NCCL", "NCCL windows"},
 		Rows: []BenchRow{
@@ -21,7 +21,7 @@ func table() *BenchPart {
 }
 
 func TestSummarize(t *testing.T) {
-	b := table()
+	b := printedTable()
 	b.summarize()
 	if !b.Verified {
 		t.Error("no element is wrong, but it isn't verified")
@@ -38,7 +38,7 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestBenchText(t *testing.T) {
-	b := table()
+	b := printedTable()
 	b.summarize()
 	var out strings.Builder
 	b.writeHuman(&out, newStyle(&out))
@@ -63,7 +63,7 @@ func TestBenchText(t *testing.T) {
 
 // A verdict on outputs takes outputs.
 func TestBenchTextOfNothing(t *testing.T) {
-	b := table()
+	b := printedTable()
 	b.Rows = b.Rows[2:]
 	b.summarize()
 	var out strings.Builder
@@ -74,7 +74,7 @@ func TestBenchTextOfNothing(t *testing.T) {
 }
 
 func TestBenchCSV(t *testing.T) {
-	r := &Report{Bench: table()}
+	r := &Report{Bench: printedTable()}
 	var out strings.Builder
 	if err := r.writeCSV(&out); err != nil {
 		t.Fatal(err)

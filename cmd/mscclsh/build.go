@@ -184,6 +184,8 @@ func (d dumps) take(st compiler.Stage) {
 	switch {
 	case st.Chunks != nil:
 		err = st.Chunks.WriteText(buf)
+	case st.Trace != nil:
+		err = st.Trace.WriteText(buf)
 	case st.Instrs != nil:
 		err = st.Instrs.WriteText(buf)
 	case st.Program != nil:

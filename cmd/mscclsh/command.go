@@ -14,12 +14,13 @@ import (
 // and docs/cli.md are made from.
 type command struct {
 	Name     string
-	Args     string   // as shown after the name
-	Short    string   // one line
-	Long     string   // paragraphs; "" if Short says it all
-	Examples []string // whole command lines
-	Flags    []string // names of the tool's flags it takes
-	MaxArgs  int      // -1 is any number
+	Args     string     // as shown after the name
+	Short    string     // one line
+	Long     string     // paragraphs; "" if Short says it all
+	Examples []string   // whole command lines
+	Flags    []string   // names of the tool's flags it takes
+	Own      []toolFlag // flags that it alone has, and no script
+	MaxArgs  int        // -1 is any number
 	MinArgs  int
 	Ignored  []string // flags that are taken and mean nothing
 	Values   []string // the only arguments, if they can be listed
@@ -78,9 +79,9 @@ func (c *command) cobra(s *Session) *cobra.Command {
 	cc.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.TrimPrefix(name, "tool.")) // as after the script
 	})
-	tool := flagTable()
-	for _, name := range c.Flags {
-		bindFlag(cc, findFlag(tool, name), s.Set)
+	flags := c.allFlags()
+	for i := range flags {
+		bindFlag(cc, &flags[i], s.Set)
 	}
 	for _, name := range c.Ignored {
 		cc.Flags().Bool(name, false, "")
@@ -88,6 +89,24 @@ func (c *command) cobra(s *Session) *cobra.Command {
 	cc.SetHelpFunc(func(*cobra.Command, []string) { writeHelp(s.Out, c) })
 	cc.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return c.flagError(err) })
 	return cc
+}
+
+// allFlags are the flags that the command takes, its own first.
+func (c *command) allFlags() []toolFlag {
+	list, tool := slices.Clone(c.Own), flagTable()
+	for _, name := range c.Flags {
+		list = append(list, *findFlag(tool, name))
+	}
+	return list
+}
+
+// flagNames are their names.
+func (c *command) flagNames() []string {
+	var names []string
+	for _, f := range c.allFlags() {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 func (c *command) checkArgs(cmd *cobra.Command, args []string) error {
@@ -122,7 +141,7 @@ func (c *command) flagError(err error) error {
 		}
 		hint := ""
 		if dashes == "--" {
-			hint = didYouMean(name, c.Flags, "--")
+			hint = didYouMean(name, c.flagNames(), "--")
 		}
 		if slices.Contains(onlyOfCheck[:], name) {
 			hint = "it is a flag of mscclsh check"
@@ -142,7 +161,7 @@ func (c *command) flagError(err error) error {
 	}
 	var missing *pflag.ValueRequiredError
 	if errors.As(err, &missing) {
-		f := findFlag(flagTable(), missing.GetFlag().Name)
+		f := findFlag(c.allFlags(), missing.GetFlag().Name)
 		return badCall("flag-value", "--%s needs a value: --%s %s", f.Name, f.Name, f.Arg)
 	}
 	return badCall("bad-flag", "%s", err.Error())

@@ -108,6 +108,7 @@ against the others, launched one after another on the same buffers (phases).
 		tutorialEntry(),
 		lspEntry(),
 		kernelEntry(),
+		tableEntry(),
 		{
 			Name:  "algorithms",
 			Short: "List the algorithms of the library",
@@ -125,6 +126,10 @@ against the others, launched one after another on the same buffers (phases).
 			Short: "List the compiler's passes in order",
 			Run: func(_ context.Context, s *Session, _ []string) error {
 				for _, p := range compiler.Passes() {
+					fmt.Fprintf(s.Out, "%-14s  %s%s\n", p.Name, p.Doc, optionalMark(p))
+				}
+				fmt.Fprintln(s.Out, "\nof one-sided programs:")
+				for _, p := range compiler.OnePasses() {
 					fmt.Fprintf(s.Out, "%-14s  %s%s\n", p.Name, p.Doc, optionalMark(p))
 				}
 				return nil
@@ -166,7 +171,7 @@ against the others, launched one after another on the same buffers (phases).
 			Args:    "[COMMAND]",
 			Short:   "Print the help of a command",
 			MaxArgs: 1,
-			Values:  []string{"check", "bench", "draw", "shell", "tutorial", "lsp", "kernel", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
+			Values:  []string{"check", "bench", "draw", "shell", "tutorial", "lsp", "kernel", "table", "algorithms", "formats", "passes", "doc", "completion", "version", "help"},
 			Run: func(_ context.Context, s *Session, args []string) error {
 				name := ""
 				if len(args) > 0 {

@@ -31,6 +31,8 @@ func (c *command) complete(cmd *cobra.Command, args []string, word string) ([]st
 	switch {
 	case !c.Script && len(args) == 0:
 		return c.Values, cobra.ShellCompDirectiveNoFileComp
+	case !c.Script && len(args) < c.MaxArgs:
+		return nil, cobra.ShellCompDirectiveDefault
 	case !c.Script:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	case len(args) == 0 && strings.HasPrefix(word, "@"):

@@ -10,6 +10,7 @@ import (
 	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
+	"github.com/mscclsh/mscclsh/ir/plan"
 )
 
 // deliver does with a program, compiled or read, what the call asks for: judges
@@ -47,7 +48,7 @@ func (s *Session) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	part.advise = s.report.Read == nil && !s.Set.Canonical
+	part.advise = s.report.Read == nil && !s.Set.Canonical && s.program.OneSided == nil
 	s.report.Check = part
 	s.tellFindings(rep)
 	if c := s.report.Compiled; s.Set.Canonical && rep.OrderDiffers && s.report.Read == nil {
@@ -113,7 +114,7 @@ func spoken(list diag.List) diag.List {
 		if m.Severity == diag.Warning {
 			count[m.Code]++
 		}
-		return m.Severity == diag.Info || count[m.Code] > maxWarnings
+		return m.Severity == diag.Info || m.Severity == diag.Warning && count[m.Code] > maxWarnings
 	})
 }
 
@@ -144,6 +145,22 @@ func (s *Session) export(ctx context.Context) error {
 // emitsToOut reports whether standard output belongs to an emitted program.
 func (s *Session) emitsToOut() bool { return s.Set.Emit != "" && s.Set.toStdout() }
 
+// writeForm writes the program in form f. A script of MSCCL++'s gets the plan that
+// its own compiler makes, with warnings of what the executor does otherwise.
+func (s *Session) writeForm(w io.Writer, f *format) error {
+	if !s.asWritten || f.Name != "plan" {
+		return f.write(w, s.program, s.Set)
+	}
+	notes, err := plan.WriteAsWritten(w, s.program)
+	for _, m := range notes {
+		if !m.Pos.IsValid() {
+			m.Pos = s.from
+		}
+		s.warn(m)
+	}
+	return err
+}
+
 // emit writes the program in the form asked for.
 func (s *Session) emit() error {
 	s.begin("writing " + s.program.Name)
@@ -155,7 +172,7 @@ func (s *Session) emit() error {
 		return badCall("output", "writing %s: that is the file which the program comes from", s.Set.File)
 	}
 	write := func(w io.Writer) error {
-		err := f.write(w, s.program, s.Set)
+		err := s.writeForm(w, f)
 		if err != nil && diag.Messages(err)[0].Code == "" {
 			return cannot("writing the %s: %w", s.Set.Emit, err)
 		}

@@ -305,8 +305,11 @@ func (s *Session) picture(ctx context.Context, stage viz.Stage) (*viz.Picture, e
 		if s.Set.Draw.stage == stageAll {
 			return nil, nil
 		}
-		return nil, badCallHint("stage", "it has "+strings.Join(viz.StageNames()[viz.StageSchedule:], ", "),
-			"--stage %s is of a script; a program that was read has no such stage", stage)
+		what := "a script; a program that was read"
+		if s.report.Read == nil {
+			what = "a script that routes chunks; a one-sided program"
+		}
+		return nil, badCallHint("stage", "it has "+strings.Join(viz.StageNames()[viz.StageSchedule:], ", "), "--stage %s is of %s has no such stage", stage, what)
 	}
 	switch stage {
 	case viz.StageChunks:

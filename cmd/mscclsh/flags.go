@@ -244,16 +244,18 @@ func orList(values []string) string {
 
 func passNames() []string {
 	var names []string
-	for _, p := range compiler.Passes() {
-		names = append(names, p.Name)
+	for _, p := range slices.Concat(compiler.Passes(), compiler.OnePasses()) {
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
 	}
 	return names
 }
 
 func optionalPasses() []string {
 	var names []string
-	for _, p := range compiler.Passes() {
-		if !p.Required {
+	for _, p := range slices.Concat(compiler.Passes(), compiler.OnePasses()) {
+		if !p.Required && !slices.Contains(names, p.Name) {
 			names = append(names, p.Name)
 		}
 	}

@@ -32,11 +32,10 @@ func writeHelp(w io.Writer, c *command) {
 			fmt.Fprintf(w, "  %-12s  %s\n", sub.Name, sub.Short)
 		}
 	}
-	if len(c.Flags) > 0 {
+	if flags := c.allFlags(); len(flags) > 0 {
 		fmt.Fprintln(w, "\nflags:")
-		tool := flagTable()
-		for _, name := range c.Flags {
-			f := findFlag(tool, name)
+		for i := range flags {
+			f := &flags[i]
 			writeFlag(w, flagHead(f), f.Help, f.Default, f.Values)
 		}
 	}

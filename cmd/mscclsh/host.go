@@ -23,9 +23,9 @@ type host struct {
 func (h *host) functions(ctx context.Context) starlib.Host {
 	return starlib.Host{
 		Topology: machine.Topology,
-		Check:    func(d *ir.ChunkDAG) (bool, error) { return h.check(ctx, d) },
-		Show:     func(d *ir.ChunkDAG, what string) error { return h.show(ctx, d, what) },
-		Run:      func(d *ir.ChunkDAG, o starlib.RunOptions) (bool, error) { return h.run(ctx, d, o) },
+		Check:    func(p *starlib.Program) (bool, error) { return h.checkTraced(ctx, p) },
+		Show:     func(p *starlib.Program, what string) error { return h.show(ctx, p, what) },
+		Run:      func(p *starlib.Program, o starlib.RunOptions) (bool, error) { return h.run(ctx, p, o) },
 	}
 }
 
@@ -54,7 +54,8 @@ func (h *host) check(ctx context.Context, d *ir.ChunkDAG) (bool, error) {
 
 // verdict is what came of a Check() in the script.
 type verdict struct {
-	trace   *ir.ChunkDAG
+	trace   *ir.ChunkDAG // nil of a one-sided program
+	one     *ir.OneTrace // nil of any other
 	key     string
 	program *ir.Program
 	report  Report
@@ -72,13 +73,18 @@ func (s *Session) compileKey(d *ir.ChunkDAG) string {
 // same trace: most scripts end with one, and compile only once then.
 func (s *Session) recall(d *ir.ChunkDAG) bool {
 	v := s.checked
-	if v == nil || v.key != s.compileKey(d) || !sameTrace(v.trace, d) {
+	if v == nil || v.trace == nil || v.key != s.compileKey(d) || !sameTrace(v.trace, d) {
 		return false
 	}
+	s.reuse(v)
+	return true
+}
+
+// reuse takes over a verdict.
+func (s *Session) reuse(v *verdict) {
 	s.program = v.program
 	program := *v.report.Program
 	s.report.Program, s.report.Compiled, s.report.Check = &program, v.report.Compiled, v.report.Check
-	return true
 }
 
 // sameTrace reports whether b is what a was taken from, with nothing added.
@@ -87,13 +93,13 @@ func sameTrace(a, b *ir.ChunkDAG) bool {
 		a.Instances == b.Instances && len(a.Buffers) == len(b.Buffers) && slices.Equal(a.Ops, b.Ops)
 }
 
-func (h *host) run(ctx context.Context, d *ir.ChunkDAG, o starlib.RunOptions) (bool, error) {
+func (h *host) run(ctx context.Context, p *starlib.Program, o starlib.RunOptions) (bool, error) {
 	c := h.child()
 	c.judgeOnly, c.Set.WritesXML = false, false
 	if err := applyRunOptions(c.Set, o); err != nil {
 		return false, err
 	}
-	if err := c.compile(ctx, d, diag.Pos{}); err != nil {
+	if err := c.compileProgram(ctx, p); err != nil {
 		return false, err
 	}
 	if err := c.run(ctx); err != nil {
@@ -153,8 +159,11 @@ func (s *Session) hostSettings(source []byte, args []scriptArg) *Settings {
 // showForms are what show(what) can print besides what a pass made.
 var showForms = []string{"program", "chunks", "report", "xml", "plan", "dot"}
 
-func (h *host) show(ctx context.Context, d *ir.ChunkDAG, what string) error {
-	c := h.child()
+func (h *host) show(ctx context.Context, p *starlib.Program, what string) error {
+	if p.One != nil {
+		return h.showOneSided(ctx, p, what)
+	}
+	c, d := h.child(), p.DAG
 	switch {
 	case what == "chunks":
 		return d.WriteText(c.Err)

@@ -62,6 +62,14 @@ func part(w io.Writer, st style, name string, lines ...string) {
 func (c *CompiledPart) writeHuman(w io.Writer, st style) {
 	blocks := fmt.Sprintf("%s (at most %d a rank), %s", plural(int64(c.ThreadBlocks), "thread block"),
 		c.MaxThreadBlocks, plural(int64(c.Channels), "channel"))
+	if c.OneSided {
+		part(w, st, "compiled", fmt.Sprintf("for %s: %s (at most %d a rank), at most %s a rank", c.Target,
+			plural(int64(c.ThreadBlocks), "thread block"), c.MaxThreadBlocks, plural(int64(c.Channels), "channel")),
+			fmt.Sprintf("%s from %s of the script, scratch %s", plural(int64(c.Steps+c.Nops), "operation"), grouped(int64(c.StepsBefore)), scratchText(c)))
+		writeWindow(w, st, c.MinBytes, c.MaxBytes)
+		writeNotes(w, st, c.Notes)
+		return
+	}
 	part(w, st, "compiled", "for "+c.Target+": "+blocks,
 		fmt.Sprintf("%s from %s before fusion, %s of %s kept, %s, scratch %s",
 			plural(int64(c.Steps), "step"), grouped(int64(c.StepsBefore)), grouped(int64(c.Dependencies)),

@@ -126,9 +126,11 @@ func (s *Session) judgeScript(ctx context.Context, file string, text []byte, rea
 			Topology: machine.Topology,
 			// What a script asks on its way is answered well: the whole of it is judged below,
 			// and nothing is run or shown while one types.
-			Check: func(*ir.ChunkDAG) (bool, error) { return true, nil },
-			Show:  func(*ir.ChunkDAG, string) error { return nil },
-			Run:   func(*ir.ChunkDAG, starlib.RunOptions) (bool, error) { return true, nil },
+			Check: func(*starlib.Program) (bool, error) { return true, nil },
+			Show:  func(*starlib.Program, string) error { return nil },
+			Run:   func(*starlib.Program, starlib.RunOptions) (bool, error) { return true, nil },
+			// What the entries of a table are worth its build tells.
+			Algorithm: func(starlib.Algorithm) error { return nil },
 		}})
 	if err != nil {
 		return softLimits(err)
@@ -140,7 +142,7 @@ func (s *Session) judgeScript(ctx context.Context, file string, text []byte, rea
 	for _, t := range s.tasks(programs) {
 		s.report = Report{}
 		s.size = t.size
-		err := s.compile(ctx, t.prog.DAG, t.prog.Pos)
+		err := s.compileProgram(ctx, t.prog)
 		if err == nil {
 			err = s.check(ctx)
 		}
@@ -196,6 +198,10 @@ func stringValues() map[string][]string {
 	return map[string][]string{
 		"MSCCLProgram.protocol":           protocols,
 		"MSCCLProgram.threadblock_policy": {"auto", "manual"},
+		"CollectiveProgram.protocol":      protocols[:2],
+		"AlgoSpec.protocol":               protocols[:2],
+		"SwitchChannel.buffer_type":       {"input", "output", "scratch"},
+		"Chunk.buffer":                    {"input", "output", "scratch"},
 		"topology.name":                   machine.Names(),
 		"show.what":                       append(append([]string(nil), showForms...), passNames()...),
 		"run.dtype":                       findFlag(tool, "dtype").Values,

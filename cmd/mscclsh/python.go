@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/starlib"
 	"github.com/mscclsh/mscclsh/starlib/pyfront"
 )
 
-// tracePython runs a script for msccl-tools. What stands behind it belongs to the
+// tracePython runs a script for msccl-tools or MSCCL++. What stands behind it belongs to the
 // script's own argument parser; what that doesn't know may be the tool's. It
 // returns nil without an error if only help was asked for.
 func (s *Session) tracePython(ctx context.Context, src source, rest []string) (*starlib.Script, error) {
@@ -34,6 +35,7 @@ func (s *Session) tracePython(ctx context.Context, src source, rest []string) (*
 	case err != nil:
 		return nil, s.pythonError(src.file, script, err)
 	}
+	s.asWritten = slices.ContainsFunc(script.Programs, func(p starlib.Program) bool { return p.One != nil })
 	return script, applyToolArgs(s.Set, words.args, words.tool, nil)
 }
 

@@ -275,7 +275,7 @@ func rankWords(s *Shell) []string {
 	}
 	ranks := int32(0)
 	if p.traced != nil {
-		ranks = p.traced.DAG.Ranks()
+		ranks = p.traced.Spec().Ranks()
 	} else {
 		ranks = p.read.Ranks()
 	}

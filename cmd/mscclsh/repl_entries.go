@@ -7,7 +7,6 @@ import (
 
 	"github.com/mscclsh/mscclsh/algorithms"
 	"github.com/mscclsh/mscclsh/internal/diag"
-	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/machine"
 	"github.com/mscclsh/mscclsh/starlib"
 )
@@ -71,9 +70,9 @@ func (s *Shell) host() starlib.Host {
 	}
 	return starlib.Host{
 		Topology: machine.Topology,
-		Check:    func(d *ir.ChunkDAG) (bool, error) { return ask().Check(d) },
-		Show:     func(d *ir.ChunkDAG, what string) error { return ask().Show(d, what) },
-		Run:      func(d *ir.ChunkDAG, o starlib.RunOptions) (bool, error) { return ask().Run(d, o) },
+		Check:    func(p *starlib.Program) (bool, error) { return ask().Check(p) },
+		Show:     func(p *starlib.Program, what string) error { return ask().Show(p, what) },
+		Run:      func(p *starlib.Program, o starlib.RunOptions) (bool, error) { return ask().Run(p, o) },
 	}
 }
 

@@ -396,11 +396,11 @@ func shellSave(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 // sameAgain runs a text as the script it is to become, and compares its programs
 // with the session's. failed says that the script did, and not the comparison.
 func (s *Shell) sameAgain(ctx context.Context, file, text string, given map[string]string) (failed bool, err error) {
-	yes := func(*ir.ChunkDAG) (bool, error) { return true, nil }
+	yes := func(*starlib.Program) (bool, error) { return true, nil }
 	script, err := starlib.Load(ctx, starlib.Options{File: file, Source: []byte(text), Args: given, Library: algorithms.FS,
 		MaxSteps: uint64(s.set.MaxSteps), Host: starlib.Host{Topology: machine.Topology, Check: yes,
-			Show: func(*ir.ChunkDAG, string) error { return nil },
-			Run:  func(*ir.ChunkDAG, starlib.RunOptions) (bool, error) { return true, nil }}})
+			Show: func(*starlib.Program, string) error { return nil },
+			Run:  func(*starlib.Program, starlib.RunOptions) (bool, error) { return true, nil }}})
 	if err != nil {
 		return true, err
 	}
@@ -420,11 +420,30 @@ func (s *Shell) sameAgain(ctx context.Context, file, text string, given map[stri
 		return false, diag.Errorf(diag.Pos{}, "save", "save: as a script the session would make %s, not %d", plural(int64(len(script.Programs)), "program"), len(have))
 	}
 	for i := range have {
-		if !sameWork(have[i].traced.DAG, script.Programs[i].DAG) {
+		if !samePrograms(have[i].traced, &script.Programs[i]) {
 			return false, diag.Errorf(script.Programs[i].Pos, "save", "save: as a script the session would make another program %q", have[i].name)
 		}
 	}
 	return false, nil
+}
+
+// samePrograms reports whether two programs have the same operations, wherever
+// they stand in their scripts.
+func samePrograms(a, b *starlib.Program) bool {
+	if a.One == nil || b.One == nil {
+		return a.One == nil && b.One == nil && sameWork(a.DAG, b.DAG)
+	}
+	var texts [2]strings.Builder
+	for i, t := range []*ir.OneTrace{a.One, b.One} {
+		bare := *t
+		spec := *t.Spec
+		spec.Positions = nil
+		bare.Spec = &spec
+		if bare.WriteText(&texts[i]) != nil {
+			return false
+		}
+	}
+	return texts[0].String() == texts[1].String()
 }
 
 // sameWork reports whether two traces have the same operations, wherever they stand

@@ -80,10 +80,12 @@ func (s *Shell) make(ctx context.Context, c *Session, p *shellProgram) error {
 		c.take(&q, p.from)
 		return nil
 	}
-	if err := c.startAuto(p.traced.DAG, 0); err != nil {
-		return err
+	if d := p.traced.DAG; d != nil {
+		if err := c.startAuto(d, 0); err != nil {
+			return err
+		}
 	}
-	return c.compile(ctx, p.traced.DAG, p.traced.Pos)
+	return c.compileProgram(ctx, p.traced)
 }
 
 // final is the compiled program alone.
@@ -109,6 +111,9 @@ func (s *Shell) traced(command string) (*starlib.Program, error) {
 	}
 	if p.traced == nil {
 		return nil, badCallHint("no-trace", "schedule shows what it does", "%s: program %q was read from a file, which has no operations on chunks", command, p.name)
+	}
+	if p.traced.DAG == nil {
+		return nil, badCallHint("no-trace", "schedule shows what it does", "%s: program %q is one-sided: it has no operations on chunks", command, p.name)
 	}
 	return p.traced, nil
 }
@@ -252,7 +257,7 @@ func (p *shellProgram) about() string {
 	}
 	coll, ops := (*ir.Collective)(nil), ""
 	if p.traced != nil {
-		coll, ops = p.traced.DAG.Coll, plural(int64(len(p.traced.DAG.Ops)), "operation")
+		coll, ops = p.traced.Spec().Coll, plural(int64(p.traced.Ops()), "operation")
 	} else {
 		coll, ops = p.read.Coll, plural(int64(p.read.Count().Steps), "step")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/runtime/cpu"
 	"github.com/mscclsh/mscclsh/runtime/sim"
+	"github.com/mscclsh/mscclsh/starlib"
 	"github.com/mscclsh/mscclsh/viz"
 )
 
@@ -86,6 +88,13 @@ type stageText struct {
 // stages compiles the program and keeps what every pass made. A pass that runs
 // again replaces what it made before.
 func (s *Shell) stages(ctx context.Context, set *Settings) ([]stageText, error) {
+	p, err := s.subject()
+	if err != nil {
+		return nil, err
+	}
+	if p.traced != nil && p.traced.One != nil {
+		return s.oneSidedStages(ctx, set, p.traced)
+	}
 	prog, err := s.traced("instructions")
 	if err != nil {
 		return nil, err
@@ -136,6 +145,30 @@ func (s *Shell) stages(ctx context.Context, set *Settings) ([]stageText, error) 
 	return list, err
 }
 
+// oneSidedStages is stages for a one-sided program, whose passes have no pictures.
+func (s *Shell) oneSidedStages(ctx context.Context, set *Settings, p *starlib.Program) ([]stageText, error) {
+	c := s.session(set)
+	var list []stageText
+	var failed error
+	keep := func(st compiler.Stage) {
+		var b bytes.Buffer
+		err := error(nil)
+		if st.Trace != nil {
+			err = st.Trace.WriteText(&b)
+		} else {
+			err = st.Program.WriteText(&b)
+		}
+		failed = cmp.Or(failed, err)
+		list = append(list, stageText{pass: st.Pass, text: b.String()})
+	}
+	keep(compiler.Stage{Pass: tracePass, Trace: p.One})
+	err := c.guard(func() error {
+		_, err := compiler.CompileOneSided(ctx, p.One, compiler.Options{Target: c.oneSidedTarget(p.One.Protocol), Disable: set.Disable, Observe: keep})
+		return compileError(err, p.Pos)
+	})
+	return list, cmp.Or(err, failed)
+}
+
 // shellInstructions shows what the passes make of the program.
 func shellInstructions(ctx context.Context, s *Shell, call *invocation) (bool, error) {
 	pass := ""
@@ -179,7 +212,8 @@ func shellInstructions(ctx context.Context, s *Shell, call *invocation) (bool, e
 func (s *Shell) drawInstructions(call *invocation, list []stageText, which string) (bool, error) {
 	list = slices.DeleteFunc(list, func(x stageText) bool { return x.picture == nil })
 	if len(list) == 0 {
-		return false, badCall("no-instructions", "instructions: the program has none")
+		return false, badCallHint("no-instructions", "instructions all shows what every pass made, schedule draws the result",
+			"instructions: the program has none to draw")
 	}
 	first, last := &list[0], &list[len(list)-1]
 	if which != "after" {
@@ -284,7 +318,7 @@ func shellBuffers(ctx context.Context, s *Shell, call *invocation) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	if p.traced == nil {
+	if p.traced == nil || p.traced.DAG == nil {
 		return s.readBuffers(ctx, call)
 	}
 	d := p.traced.DAG

@@ -78,6 +78,7 @@ type CompiledPart struct {
 	ThreadBlocks      int           `json:"thread_blocks"`
 	MaxThreadBlocks   int           `json:"max_thread_blocks_per_rank"`
 	Channels          int           `json:"channels"`
+	OneSided          bool          `json:"one_sided,omitempty"`
 	ChunkOperations   int           `json:"chunk_operations"`
 	StepsBefore       int           `json:"steps_before_fusion"`
 	Steps             int           `json:"steps"` // nops not counted

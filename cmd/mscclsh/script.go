@@ -62,13 +62,16 @@ func (s *Session) script(ctx context.Context, src source, rest []string) error {
 		if err := s.settle(prog); err != nil {
 			return err
 		}
-		if err := s.startAuto(prog.DAG, tasks[i].size); err != nil {
+		if prog.DAG != nil {
+			if err := s.startAuto(prog.DAG, tasks[i].size); err != nil {
+				return err
+			}
+		}
+		if err := s.compileProgram(ctx, prog); err != nil {
 			return err
 		}
-		if err := s.compile(ctx, prog.DAG, prog.Pos); err != nil {
-			return err
-		}
-		return s.deliver(ctx, !s.judgeOnly && (s.Set.Emit == "" && !prog.WantXML || s.Set.Run))
+		asks := (prog.WantXML || prog.WantPlan) && !s.benching // who measures wants no file
+		return s.deliver(ctx, !s.judgeOnly && (s.Set.Emit == "" && !asks || s.Set.Run))
 	})
 }
 
@@ -83,11 +86,11 @@ type task struct {
 func (s *Session) tasks(programs []*starlib.Program) []task {
 	var out []task
 	for _, p := range programs {
-		if !s.judgeOnly || p.DAG.Protocol != ir.AutoProtocol {
+		if !s.judgeOnly || p.Spec().Protocol != ir.AutoProtocol {
 			out = append(out, task{prog: p})
 			continue
 		}
-		for _, size := range compiler.AutoSizes(p.DAG.Coll) {
+		for _, size := range compiler.AutoSizes(p.Spec().Coll) {
 			out = append(out, task{p, size})
 		}
 	}
@@ -306,17 +309,24 @@ func choosePrograms(programs []starlib.Program, name, file string) ([]*starlib.P
 // settle decides what depends on the program: whether it is emitted, and whether
 // the mode asked for is the one it declares.
 func (s *Session) settle(prog *starlib.Program) error {
-	if prog.WantXML && s.Set.Emit == "" && !s.judgeOnly {
+	if prog.WantXML && s.Set.Emit == "" && !s.judgeOnly && !s.benching {
 		if s.Set.JSON {
 			s.warn(diag.Warningf(prog.Pos, "no-xml", "XML() writes nothing: --json has standard output; use -o FILE for the XML"))
 		} else {
 			s.Set.Emit = "xml"
 		}
 	}
+	if prog.WantPlan && s.Set.Emit == "" && !s.judgeOnly && !s.benching {
+		if s.Set.JSON {
+			s.warn(diag.Warningf(prog.Pos, "no-plan", "JSON() writes nothing: --json has standard output; use -o FILE for the plan"))
+		} else {
+			s.Set.Emit = "plan"
+		}
+	}
 	if err := s.Set.checkForm(); err != nil {
 		return err
 	}
-	inPlace := prog.DAG.Coll.InPlace
+	inPlace := prog.Spec().Coll.InPlace
 	if s.Set.InPlace && !inPlace || s.Set.OutOfPlace && inPlace {
 		return badCallHint("mode", "a script with a parameter inplace takes --inplace "+fmt.Sprint(!inPlace),
 			"--%s: program %q declares %s only", modeFlag(!inPlace), prog.Name, modeName(inPlace))

@@ -31,6 +31,7 @@ type Session struct {
 	phases    []*ir.Program // of --against phases
 	from      diag.Pos      // where it began, invalid if it was read
 	judgeOnly bool          // nothing is emitted or run
+	asWritten bool          // plans are those that MSCCL++'s compiler makes of the script
 	drawing   *drawing      // the program is drawn; nil otherwise
 	benching  bool          // the program is measured at many sizes
 	size      int64         // that bench is about, 0 outside

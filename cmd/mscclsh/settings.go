@@ -65,6 +65,7 @@ type Settings struct {
 	Draw   drawSettings   // of draw alone
 	Lesson lessonSettings // of tutorial alone
 	Kernel kernelSettings // of kernel alone
+	Table  tableSettings  // of table alone
 
 	Quiet   bool
 	JSON    bool

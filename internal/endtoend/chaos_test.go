@@ -81,7 +81,7 @@ var variants = []variant{
 // eachVariant runs a test on every algorithm of the library, with its defaults, for
 // slots that hold one chunk each.
 func eachVariant(t *testing.T, test func(t *testing.T, p *ir.Program)) {
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		for _, v := range variants {
 			t.Run(name+"/"+v.name, func(t *testing.T) {
 				t.Parallel()

@@ -7,4 +7,8 @@
 // one, so that a failure can be had again alone:
 //
 //	MSCCLSH_SEED=4711 MSCCLSH_PROGRAMS=1 go test ./internal/endtoend
+//
+// It also runs Python scripts in the style of MSCCL++'s, and with MSCCLSH_MSCCLPP
+// naming a checkout of microsoft/mscclpp that project's own, beside the plans that
+// its compiler makes of them; docs/python.md.
 package endtoend

@@ -92,7 +92,7 @@ func TestLaunchesInARow(t *testing.T) {
 // outputs of the two launches do race somewhere in the library.
 func TestLaunchesWithoutAStreamRace(t *testing.T) {
 	raced := false
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		p := compiled(t, name)
 		both := inARow(p, p)
 		for g := range both.GPUs {

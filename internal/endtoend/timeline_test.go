@@ -18,7 +18,7 @@ import (
 // order of its thread block, none ends before it begins, and the timeline has them
 // all. So it is for the plans made of them.
 func TestTimelinesOfTheLibrary(t *testing.T) {
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := compiled(t, name)

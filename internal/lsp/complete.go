@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -244,16 +245,24 @@ func (x *tree) buffers(l *language, i int) []string {
 		if around == nil {
 			continue
 		}
-		sig := l.sigs[around.name]
-		if around.receiver != "" {
-			sig = l.method("", around.name)
-		}
-		if sig != nil && around.param(sig) == "buffer" {
+		if l.namesBuffer(around) {
 			seen[k.value()] = true
 			names = append(names, k.value())
 		}
 	}
 	return names
+}
+
+// namesBuffer reports whether the argument of a call names a buffer, whichever type
+// the call's receiver is of.
+func (l *language) namesBuffer(c *call) bool {
+	if c.receiver == "" {
+		sig := l.sigs[c.name]
+		return sig != nil && c.param(sig) == "buffer"
+	}
+	return slices.ContainsFunc(l.list, func(s starlib.Signature) bool {
+		return s.Name == c.name && s.Receiver != "" && c.param(&s) == "buffer"
+	})
 }
 
 // loadable are the library's scripts and those beside the document.

@@ -164,6 +164,14 @@ func TestCompletion(t *testing.T) {
 		{"methods over a line end", prelude + "x = (chunk(0, \"input\", 0)\n    .|copy(1))\n", []string{"copy"}, []string{"nodes"}},
 		{"a program's fields", prelude + "prog.|", []string{"topo", "num_ranks"}, []string{"copy"}},
 		{"a collective's fields", prelude + "prog.collective.|", []string{"chunk_factor"}, []string{"topo"}},
+		{"what a rank does", "r = Rank(0)\nr.|", []string{"get_input_buffer", "copy_packets", "barrier", "rank"}, []string{"put", "split"}},
+		{"what a channel does", "ch = MemoryChannel(1, 0)\nch.|", []string{"put", "signal", "dst_rank"}, []string{"flush", "copy"}},
+		{"a channel of another kind", "PortChannel(1, 0).|", []string{"flush", "put_with_signal"}, []string{"get"}},
+		{"a switch at a rank", "SwitchChannel([0, 1], \"input\").at_rank(0).|", []string{"reduce", "broadcast"}, []string{"at_rank"}},
+		{"a slice of a buffer is a chunk", "Rank(0).get_input_buffer()[0:1].|", []string{"index", "size"}, []string{"buffer_type"}},
+		{"the program by its with", "with CollectiveProgram(\"p\", AllReduce(2), 2) as p:\n    p.|", []string{"to_json", "num_ranks"}, []string{"topo"}},
+		{"sides", "SyncType.|", []string{"none", "before", "after", "both"}, nil},
+		{"a constructor's own", "CollectiveProgram.|", []string{"from_spec"}, nil},
 		{"strings have methods", "\"a\".|", []string{"join", "startswith"}, []string{"copy"}},
 		{"a module", "math.|", []string{"log2", "ceil"}, []string{"copy"}},
 		{"numbers have none", "x = 1\nx.|", nil, []string{"copy"}},
@@ -238,7 +246,8 @@ func TestCompletionItems(t *testing.T) {
 		{3, 11, "size=", "int", textEdit{span{position{3, 9}, position{3, 11}}, "size = "}, "how many consecutive chunks"},
 		{3, 11, "chunk", "chunk(rank, buffer, index, size=1)", textEdit{span{position{3, 9}, position{3, 11}}, "chunk"}, "A reference to chunks"},
 		{3, 11, "len", "", textEdit{span{position{3, 9}, position{3, 11}}, "len"}, "How many elements"},
-		{3, 11, "Buffer", "", textEdit{span{position{3, 9}, position{3, 11}}, "Buffer"}, "`input`"},
+		{3, 11, "Buffer", "", textEdit{span{position{3, 9}, position{3, 11}}, "Buffer"}, "Scratch of a rank"},
+		{3, 11, "BufferType", "", textEdit{span{position{3, 9}, position{3, 11}}, "BufferType"}, "`scratch`"},
 	} {
 		i := item(tt.line, tt.character, tt.label)
 		if i.TextEdit == nil || *i.TextEdit != tt.edit || !strings.Contains(i.Detail, tt.detail) {

@@ -39,7 +39,11 @@ func (l *language) infer(x *tree, e syntax.Expr, offset, depth int) string {
 	case *syntax.IndexExpr:
 		return element(l.infer(x, e.X, offset, depth))
 	case *syntax.SliceExpr:
-		return l.infer(x, e.X, offset, depth)
+		typ := l.infer(x, e.X, offset, depth)
+		if typ == "Buffer" { // of a one-sided program
+			return "Chunk"
+		}
+		return typ
 	case *syntax.ListExpr:
 		if len(e.List) == 0 {
 			return "list"
@@ -255,9 +259,13 @@ func (l *language) fieldType(recv, name string) string {
 		return "collective"
 	case "program.name", "program.protocol", "collective.name", "topology.name", "Buffer.input", "Buffer.output":
 		return "string"
+	case "CollectiveProgram.collective":
+		return "collective"
+	case "CollectiveProgram.name", "CollectiveProgram.protocol":
+		return "string"
 	case "topology.links":
 		return listOf + listOf + "float"
-	case "ref.rank", "ref.index", "ref.size", "program.num_ranks", "program.instances", "collective.num_ranks", "collective.chunk_factor":
+	case "ref.rank", "ref.index", "ref.size", "program.num_ranks", "program.instances", "Chunk.rank", "Chunk.index", "Chunk.size", "collective.num_ranks", "collective.chunk_factor":
 		return "int"
 	case "collective.inplace":
 		return "bool"

@@ -60,8 +60,9 @@ func (l *language) members(typ string) (fields, methods []string, ok bool) {
 			methods = append(methods, l.list[i].Name)
 		}
 	}
-	if m, isModule := l.modules[typ]; isModule {
-		return m, nil, true
+	if m, isModule := l.modules[typ]; isModule { // a type may have the name of the function that makes it
+		fields = append(slices.DeleteFunc(slices.Clone(m), func(f string) bool { return slices.Contains(methods, f) }), fields...)
+		return fields, methods, true
 	}
 	base, _, _ := strings.Cut(typ, " ")
 	var sample interface{ AttrNames() []string }

@@ -61,7 +61,7 @@ func libraryPrograms(t *testing.T, protocols ...string) []source {
 func library(t *testing.T, protocols []string, options func(d *ir.ChunkDAG, i int) compiler.Options) []source {
 	t.Helper()
 	var out []source
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		params := paramsOf(t, name)
 		done := map[string]bool{}
 		for i, size := range sizes {

@@ -27,8 +27,15 @@ func (r *run) argparse(name string) starlark.Value {
 			return n, nil
 		})
 	}
+	if name == optionalAction.name {
+		return optionalAction
+	}
 	return starlark.String(name) // a formatter of help, of which there is one
 }
+
+// optionalAction is argparse.BooleanOptionalAction: --flag is True, --no-flag is
+// False.
+var optionalAction = &class{name: "BooleanOptionalAction", base: objectClass}
 
 // parserValue is an ArgumentParser.
 type parserValue struct {
@@ -158,6 +165,24 @@ type argument struct {
 
 func (a *argument) positional() bool { return len(a.flags) == 0 }
 
+// bothWays is the action of flags that have a --no- form.
+const bothWays = "BooleanOptionalAction"
+
+// opposite is the --no- form of a flag.
+func opposite(flag string) string { return "--no-" + strings.TrimPrefix(flag, "--") }
+
+// withOpposites adds the --no- form of every long flag behind it.
+func (a *argument) withOpposites() {
+	var all []string
+	for _, f := range a.flags {
+		all = append(all, f)
+		if strings.HasPrefix(f, "--") {
+			all = append(all, opposite(f))
+		}
+	}
+	a.flags = all
+}
+
 // takesValue reports whether words may follow the flag.
 func (a *argument) takesValue() bool { return a.action == "store" || a.action == "append" }
 
@@ -265,6 +290,9 @@ func (a *argument) options(kwargs []starlark.Tuple) (help string, err error) {
 			}
 		case "action":
 			a.action = pyStr(v)
+			if v == starlark.Value(optionalAction) {
+				a.action = bothWays
+			}
 		case "nargs":
 			if v != starlark.None {
 				a.nargs = pyStr(v)
@@ -312,6 +340,11 @@ func (a *argument) complete(kwargs []starlark.Tuple) error {
 			a.def = starlark.Bool(a.action != "store_true")
 		}
 	case "store_const", "count":
+	case bothWays:
+		if a.positional() {
+			return fmt.Errorf("add_argument: %s is for flags", a.action)
+		}
+		a.withOpposites()
 	default:
 		return errorf("python", "add_argument: action=%s: beyond the Python that scripts may use here", pyRepr(starlark.String(a.action)))
 	}

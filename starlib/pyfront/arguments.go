@@ -105,7 +105,7 @@ func (s *parsing) word(words []string) (int, error) {
 		s.words = append(s.words, w)
 		return 1, nil
 	}
-	a, value, attached, err := s.flag(w)
+	a, spelled, value, attached, err := s.flag(w)
 	switch {
 	case err != nil:
 		return 0, err
@@ -113,7 +113,7 @@ func (s *parsing) word(words []string) (int, error) {
 		if err := s.flush0(); err != nil {
 			return 0, err
 		}
-		return s.take(a, value, attached, words)
+		return s.take(a, spelled, value, attached, words)
 	case w == "-h" || w == "--help":
 		s.p.r.failed = diag.Errorf(diag.Pos{File: s.p.r.o.File}, "help", "%s", Usage(s.p.r.o.File, s.p.r.env.Declared()))
 		return 0, s.p.r.failed
@@ -139,54 +139,57 @@ func (s *parsing) flush0() error {
 }
 
 // flag finds what a word that starts like a flag means: a flag, one with its
-// value attached, or an abbreviation.
-func (s *parsing) flag(w string) (a *argument, value string, attached bool, err error) {
+// value attached, or an abbreviation. spelled is the flag in full.
+func (s *parsing) flag(w string) (a *argument, spelled, value string, attached bool, err error) {
 	name, value, attached := strings.Cut(w, "=")
 	var near []*argument
-	var spelled []string
+	var full []string
 	for _, a := range s.p.args {
 		for _, f := range a.flags {
 			switch {
 			case f == w:
-				return a, "", false, nil
+				return a, f, "", false, nil
 			case f == name && attached:
-				return a, value, true, nil
+				return a, f, value, true, nil
 			case s.p.prefixes && strings.HasPrefix(name, "--") && strings.HasPrefix(f, name):
-				near, spelled = append(near, a), append(spelled, f)
+				near, full = append(near, a), append(full, f)
 			}
 		}
 	}
 	if len(near) == 1 {
-		return near[0], value, attached, nil
+		return near[0], full[0], value, attached, nil
 	}
 	if len(near) > 1 {
-		return nil, "", false, s.p.wrong("bad-call", "ambiguous option: %s could match %s", name, strings.Join(spelled, ", "))
+		return nil, "", "", false, s.p.wrong("bad-call", "ambiguous option: %s could match %s", name, strings.Join(full, ", "))
 	}
 	if !strings.HasPrefix(w, "--") { // -n8
 		for _, a := range s.p.args {
 			for _, f := range a.flags {
 				if len(f) == 2 && strings.HasPrefix(w, f) && a.takesValue() {
-					return a, strings.TrimPrefix(w[2:], "="), true, nil
+					return a, f, strings.TrimPrefix(w[2:], "="), true, nil
 				}
 			}
 		}
 	}
-	return nil, "", false, nil
+	return nil, "", "", false, nil
 }
 
 // take does what a flag says; words begin with it.
-func (s *parsing) take(a *argument, value string, attached bool, words []string) (int, error) {
+func (s *parsing) take(a *argument, spelled, value string, attached bool, words []string) (int, error) {
 	s.seen[a] = true
 	if !a.takesValue() {
 		if attached {
 			return 0, s.p.wrong("bad-call", "argument %s: ignored explicit argument %s", a.name(), quote(value))
 		}
-		if a.action != "count" {
+		switch a.action {
+		case "count":
+			n, _ := s.out.fields[a.dest].(starlark.Int) // None counts from 0
+			s.out.set(a.dest, n.Add(starlark.MakeInt(1)))
+		case bothWays:
+			s.out.set(a.dest, starlark.Bool(!strings.HasPrefix(spelled, "--no-")))
+		default:
 			s.out.set(a.dest, a.constant)
-			return 1, nil
 		}
-		n, _ := s.out.fields[a.dest].(starlark.Int) // None counts from 0
-		s.out.set(a.dest, n.Add(starlark.MakeInt(1)))
 		return 1, nil
 	}
 	n := 1
@@ -366,6 +369,9 @@ func (s *parsing) convert(a *argument, word string) (starlark.Value, error) {
 
 func typeName(conv starlark.Value) string {
 	if c, ok := conv.(starlark.Callable); ok {
+		if c.Name() == "lambda" {
+			return "<lambda>"
+		}
 		return c.Name()
 	}
 	return conv.Type()

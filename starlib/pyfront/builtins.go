@@ -38,6 +38,7 @@ func (r *run) names(env *starlib.Env) starlark.StringDict {
 		"sum":      env.Builtin("sum"),
 		"<with>":   env.EnterWith(),
 		"<set>":    starlark.Universe["set"],
+		"<dict>":   starlark.Universe["dict"],
 	}
 	for name, fn := range map[string]native{
 		"print": r.print, "str": toStr, "repr": toRepr, "round": round, "pow": power, "divmod": divmod,
@@ -45,12 +46,20 @@ func (r *run) names(env *starlib.Env) starlark.StringDict {
 		"exit": r.sysExit, "quit": r.sysExit, "format": formatCall, "hex": inBase("0x", 16), "oct": inBase("0o", 8),
 		"bin": inBase("0b", 2), "callable": callable,
 		"<class>": r.newClass, "<str>": joined, "<format>": formatHole, "<%>": percent, "<pow>": power,
-		"<==>": compared(false), "<!=>": compared(true), "<is>": identical(false), "<is not>": identical(true),
+		"<iter>": iterated, "<in>": contained(false), "<not in>": contained(true), "<==>": compared(false), "<!=>": compared(true), "<is>": identical(false), "<is not>": identical(true),
 		"<assert>": assertFailed, "<raise>": raised, "<del>": deleted, "<import>": r.imported, "<from>": r.from,
 		"<from*>": r.fromAll, "<method>": r.method,
 	} {
 		d[name] = r.function(strings.Trim(name, "<>"), fn)
 	}
+	for name, fn := range r.wrappers() {
+		d[name] = r.function(name, fn)
+	}
+	for _, name := range []string{"list", "tuple", "enumerate", "zip", "reversed"} {
+		d[name] = r.function(name, r.inOrder(name))
+	}
+	d["<list>"], d["<tuple>"] = d["list"], d["tuple"]
+	r.types = starlark.StringDict{"list": d["list"], "tuple": d["tuple"]}
 	r.strType = d["str"].(*starlark.Builtin)
 	return d
 }
@@ -80,6 +89,12 @@ func (r *run) print(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Valu
 	if err := starlark.UnpackArgs("print", nil, kwargs, "sep?", &sep, "end?", &end, "file?", &file, "flush?", &flush); err != nil {
 		return nil, err
 	}
+	if len(args) == 1 && starlib.IsPlan(args[0]) {
+		return starlark.None, nil // the tool writes it
+	}
+	if err := noPlan(args...); err != nil {
+		return nil, err
+	}
 	between, last := " ", "\n"
 	if s, ok := starlark.AsString(sep); ok {
 		between = s
@@ -99,6 +114,17 @@ func (r *run) print(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Valu
 		r.line = text
 	}
 	return starlark.None, nil
+}
+
+// noPlan refuses plans among values that become text: there is none yet.
+func noPlan(list ...starlark.Value) error {
+	for _, v := range list {
+		if starlib.IsPlan(v) {
+			return errorf("python", "the text of a plan: beyond the Python that scripts may use here").
+				Suggest("print(JSON()) writes the plan by itself; -o FILE puts it into a file")
+		}
+	}
+	return nil
 }
 
 func assertFailed(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
@@ -123,7 +149,7 @@ func raised(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 // compared is == or !=. As in Python, and not in Starlark, True equals 1.
 func compared(negated bool) native {
 	return func(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		x, y := args[0], args[1]
+		x, y := plain(args[0]), plain(args[1])
 		if b, ok := x.(starlark.Bool); ok && isNumber(y) {
 			x = number01(b)
 		} else if b, ok := y.(starlark.Bool); ok && isNumber(x) {
@@ -173,7 +199,7 @@ func identical(negated bool) native {
 }
 
 func deleted(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-	switch x := args[0].(type) {
+	switch x := plain(args[0]).(type) {
 	case *starlark.Dict:
 		_, found, err := x.Delete(args[1])
 		if err == nil && !found {
@@ -242,6 +268,8 @@ func (r *run) method(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, e
 				return d, nil
 			}
 		}
+	case *starlark.Set:
+		fn = setMethod(x, name)
 	case starlark.String:
 		fn = stringMethod(string(x), name)
 	}
@@ -326,7 +354,7 @@ func (r *run) mapped(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, e
 	if len(args) != 2 {
 		return nil, fmt.Errorf("map: got %d arguments, want a function and a list", len(args))
 	}
-	it, ok := args[1].(starlark.Iterable)
+	it, ok := ordered(args[1]).(starlark.Iterable)
 	if !ok {
 		return nil, fmt.Errorf("map: got %s, want a list", args[1].Type())
 	}
@@ -345,7 +373,7 @@ func (r *run) filtered(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value,
 	if len(args) != 2 {
 		return nil, fmt.Errorf("filter: got %d arguments, want a function and a list", len(args))
 	}
-	it, ok := args[1].(starlark.Iterable)
+	it, ok := ordered(args[1]).(starlark.Iterable)
 	if !ok {
 		return nil, fmt.Errorf("filter: got %s, want a list", args[1].Type())
 	}

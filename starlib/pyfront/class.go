@@ -16,7 +16,12 @@ type class struct {
 	make   native // makes a value of a class that is not a script's; nil for instances
 	is     func(starlark.Value) bool
 	ids    *uint32 // of the objects of a script's classes
-	frozen bool
+	final  string  // why no class can be based on it, "" for a general advice
+
+	annotated []string    // fields with an annotation, in order
+	data      *dataFields // of a dataclass
+	members   []*instance // of an Enum, in order
+	frozen    bool
 }
 
 var (
@@ -57,13 +62,13 @@ func (c *class) Attr(name string) (starlark.Value, error) {
 		return starlark.String(c.name), nil
 	}
 	if v := c.find(name); v != nil {
-		return v, nil
+		return boundTo(c, v), nil
 	}
 	return nil, fmt.Errorf("class %s has no %s", c.name, name)
 }
 
 func (c *class) SetField(name string, v starlark.Value) error {
-	if c.frozen || c.ids == nil {
+	if c.frozen || c.ids == nil || c.members != nil {
 		return fmt.Errorf("can't set %s of class %s", name, c.name)
 	}
 	c.fields[name] = v
@@ -75,6 +80,9 @@ func (c *class) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs []s
 	if c.make != nil {
 		return c.make(args, kwargs)
 	}
+	if c.isEnum() {
+		return c.member(args, kwargs)
+	}
 	if c.ids == nil {
 		return nil, fmt.Errorf("%s can't be made by itself; derive a class from it", c.name)
 	}
@@ -85,6 +93,7 @@ func (c *class) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs []s
 	if err == nil && got != starlark.None {
 		err = fmt.Errorf("%s.__init__ returned %s, want None", c.name, got.Type())
 	}
+	x.made = true
 	return x, err
 }
 
@@ -93,15 +102,37 @@ type instance struct {
 	class  *class
 	id     uint32 // from 1, in the order of making
 	fields starlark.StringDict
+	made   bool // __init__ has returned
 	frozen bool
 }
 
-var _ starlark.HasSetField = (*instance)(nil)
+var (
+	_ starlark.HasSetField = (*instance)(nil)
+	_ starlark.Comparable  = (*instance)(nil)
+)
 
-func (x *instance) String() string        { return fmt.Sprintf("<%s object %d>", x.class.name, x.id) }
-func (x *instance) Type() string          { return x.class.name }
-func (x *instance) Truth() starlark.Bool  { return true }
-func (x *instance) Hash() (uint32, error) { return x.id, nil }
+func (x *instance) String() string {
+	switch {
+	case x.class.data != nil:
+		return x.shown()
+	case x.class.isEnum():
+		return fmt.Sprintf("<%s: %s>", x.memberName(), pyRepr(x.fields["value"]))
+	}
+	return fmt.Sprintf("<%s object %d>", x.class.name, x.id)
+}
+func (x *instance) Type() string         { return x.class.name }
+func (x *instance) Truth() starlark.Bool { return true }
+
+// Hash goes by the fields of a frozen dataclass, which never change.
+func (x *instance) Hash() (uint32, error) {
+	if d := x.class.data; d != nil && d.eq {
+		if !d.frozen {
+			return 0, fmt.Errorf("unhashable type: %s", x.class.name)
+		}
+		return x.values().Hash()
+	}
+	return x.id, nil
+}
 func (x *instance) Freeze() {
 	if !x.frozen {
 		x.frozen = true
@@ -126,7 +157,7 @@ func (x *instance) Attr(name string) (starlark.Value, error) {
 		return x.class, nil
 	}
 	if v := x.class.find(name); v != nil {
-		return bind(x, v), nil
+		return x.read(v)
 	}
 	return nil, nil
 }
@@ -134,6 +165,12 @@ func (x *instance) Attr(name string) (starlark.Value, error) {
 func (x *instance) SetField(name string, v starlark.Value) error {
 	if x.frozen {
 		return fmt.Errorf("can't set %s: the script has ended", name)
+	}
+	if x.class.isEnum() {
+		return fmt.Errorf("can't set %s: members of an Enum don't change", name)
+	}
+	if err := x.writable(name); err != nil {
+		return err
 	}
 	x.fields[name] = v
 	return nil
@@ -151,12 +188,12 @@ func bind(x *instance, v starlark.Value) starlark.Value {
 	case classMethod:
 		return &bound{x, f}
 	}
-	return v
+	return boundTo(x.class, v)
 }
 
 // bound is a method together with its object.
 type bound struct {
-	self *instance
+	self starlark.Value // an object, or for class methods the class
 	fn   starlark.Callable
 }
 
@@ -203,6 +240,9 @@ func (r *run) newClass(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value,
 			if ok {
 				m.Text = fmt.Sprintf("class %s: a class can't be based on %s here", c.name, base.name)
 			}
+			if ok && base.final != "" {
+				return nil, m.Suggest("%s", base.final)
+			}
 			return nil, m.Suggest("base it on Collective, and write out what differs")
 		}
 		c.base = base
@@ -210,14 +250,23 @@ func (r *run) newClass(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value,
 	for pair := range starlark.Elements(args[2].(starlark.Iterable)) {
 		p := pair.(starlark.Tuple)
 		field := pyStr(p[0])
-		if strings.HasPrefix(field, "__") && strings.HasSuffix(field, "__") && field != "__init__" && field != "__doc__" {
+		if strings.HasPrefix(field, "__") && strings.HasSuffix(field, "__") && !slices.Contains(knownDunders, field) {
 			return nil, errorf("python", "class %s: %s: beyond the Python that scripts may use here", c.name, field).
 				Suggest("give the method an ordinary name and call it")
 		}
 		c.fields[field] = p[1]
 	}
+	for name := range starlark.Elements(args[3].(starlark.Iterable)) {
+		c.annotated = append(c.annotated, pyStr(name))
+	}
+	if c.isEnum() {
+		return c, c.enumerate(args[2].(starlark.Iterable))
+	}
 	return c, nil
 }
+
+// knownDunders are the special names that a class may give a meaning.
+var knownDunders = []string{"__init__", "__doc__", "__post_init__"}
 
 // super is what super() in a method returns: the object, seen as one of the
 // class's base.
@@ -237,7 +286,7 @@ func (s *super) AttrNames() []string   { return s.above.fields.Keys() }
 
 func (s *super) Attr(name string) (starlark.Value, error) {
 	if v := s.above.find(name); v != nil {
-		return bind(s.self, v), nil
+		return s.self.read(v)
 	}
 	return nil, fmt.Errorf("class %s has no %s", s.above.name, name)
 }
@@ -275,6 +324,13 @@ func (r *run) isinstance(args starlark.Tuple, kwargs []starlark.Tuple) (starlark
 			if kind == c.Name() || kind == "bool" && c.Name() == "int" {
 				return starlark.True, nil
 			}
+		case starlark.Callable:
+			if !slices.Contains(oneTypeNames, c.Name()) {
+				return nil, fmt.Errorf("isinstance: got %s, want a class", c.Type())
+			}
+			if x.Type() == c.Name() {
+				return starlark.True, nil
+			}
 		default:
 			return nil, fmt.Errorf("isinstance: got %s, want a class", c.Type())
 		}
@@ -308,6 +364,9 @@ func (r *run) typeOf(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Val
 		return sumClass, nil
 	case starlark.String:
 		return r.strType, nil
+	}
+	if f, ok := r.types[r.pyType(x)]; ok {
+		return f, nil
 	}
 	if f, ok := starlark.Universe[r.pyType(x)]; ok {
 		return f, nil

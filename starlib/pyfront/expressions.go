@@ -5,7 +5,27 @@ import (
 )
 
 // tests reads one expression, or several with commas as a tuple.
-func (p *parser) tests() syntax.Expr { return p.list(p.starred) }
+func (p *parser) tests() syntax.Expr {
+	x := p.list(p.starred)
+	t, ok := x.(*syntax.TupleExpr)
+	if !ok || t.Lparen.IsValid() {
+		t = &syntax.TupleExpr{List: []syntax.Expr{x}}
+	}
+	for _, e := range t.List {
+		u, ok := e.(*syntax.UnaryExpr)
+		switch {
+		case !ok || u.Op != syntax.STAR:
+			continue
+		case p.is("="):
+			p.refuse(u.OpPos, "starred targets", "take the rest with a slice")
+		case x != syntax.Expr(t):
+			p.unstarred(u)
+		}
+		pos := syntax.Start(t.List[0])
+		return call(pos, "tuple", p.spliced(&syntax.ListExpr{Lbrack: pos, List: t.List, Rbrack: pos}))
+	}
+	return x
+}
 
 // targets reads what stands between for and in: the in must not be read as an
 // operator.
@@ -24,9 +44,6 @@ func (p *parser) list(one func() syntax.Expr) syntax.Expr {
 			break
 		}
 		t.List = append(t.List, one())
-	}
-	for _, x := range t.List {
-		p.unstarred(x)
 	}
 	return t
 }
@@ -146,12 +163,10 @@ func (p *parser) comparer() (comparer, bool) {
 		c.call = "=="
 	case "!=":
 		c.call = "!="
-	case "in":
-		c.op = syntax.IN
-	case "is":
-		c.call = "is"
+	case "in", "is":
+		c.call = p.t.text
 	case "not":
-		c.op = syntax.NOT_IN
+		c.call = "not in"
 	default:
 		return c, false
 	}
@@ -160,7 +175,7 @@ func (p *parser) comparer() (comparer, bool) {
 	}
 	p.advance()
 	switch {
-	case c.op == syntax.NOT_IN:
+	case c.call == "not in":
 		p.expect("in")
 	case c.call == "is" && p.accept("not"):
 		c.call = "is not"

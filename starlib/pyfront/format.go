@@ -13,8 +13,13 @@ import (
 
 // pyStr is v as Python's str shows it.
 func pyStr(v starlark.Value) string {
-	if s, ok := v.(starlark.String); ok {
-		return string(s)
+	switch v := v.(type) {
+	case starlark.String:
+		return string(v)
+	case *instance:
+		if v.class.isEnum() {
+			return v.memberName()
+		}
 	}
 	return pyRepr(v)
 }
@@ -63,7 +68,7 @@ func writeRepr(b *strings.Builder, v starlark.Value, depth int) {
 		if v.Len() == 0 {
 			b.WriteString("set()")
 		} else {
-			list("{", v, "}")
+			list("{", ordered(v).(starlark.Iterable), "}")
 		}
 	case *starlark.Dict:
 		b.WriteByte('{')
@@ -134,7 +139,7 @@ func toStr(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
 	if err := starlark.UnpackPositionalArgs("str", args, kwargs, 0, &x); err != nil {
 		return nil, err
 	}
-	return starlark.String(pyStr(x)), nil
+	return starlark.String(pyStr(x)), noPlan(x)
 }
 
 func toRepr(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -149,6 +154,9 @@ func toRepr(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error
 func joined(args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 	var b strings.Builder
 	for x := range starlark.Elements(args[0].(starlark.Iterable)) {
+		if err := noPlan(x); err != nil {
+			return nil, err
+		}
 		b.WriteString(pyStr(x))
 	}
 	return starlark.String(b.String()), nil
@@ -171,6 +179,9 @@ func formatCall(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, e
 }
 
 func formatted(v starlark.Value, conversion, spec string) (string, error) {
+	if err := noPlan(v); err != nil {
+		return "", err
+	}
 	switch conversion {
 	case "r", "a":
 		v = starlark.String(pyRepr(v))

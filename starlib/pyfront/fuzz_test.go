@@ -3,6 +3,7 @@ package pyfront_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -49,6 +50,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add(shift + "program(3, 1, False, [0, 1])")
 	f.Add("x = f'{1:{2}.{3}}' \"\"\"\n\"\"\" % (a,)\n\tif")
 	f.Add("class C(D):\n  x = 1\n  def f(s, *a, **k): return super().f\nwith C() as c, d: pass")
+	f.Add(oneIn("for r in range(2):", "    c = MemoryChannel(1 - r, r)", "    c.put_packets(Buffer(1 - r, 1)[0:1], Rank(r).get_input_buffer()[0:1], tb=r)",
+		"    Rank(r).barrier([0, 1])", "print(JSON())"))
+	f.Add("from dataclasses import *\nfrom enum import *\n@dataclass(frozen=True)\nclass D:\n  x: int = 1\nclass E(Enum): a = auto()\nprint({D(2): [*'a'.split()]}, {**{E.a: 1}})")
 	f.Fuzz(run)
 }
 
@@ -60,6 +64,41 @@ func TestTruncatedScripts(t *testing.T) {
 	}
 	for n := 0; n < len(text); n += 7 {
 		run(t, string(text[:n]))
+	}
+}
+
+// Scripts with some characters changed, dropped, repeated or brought in from others
+// are run or refused, and never worse. A fixed seed: the fuzz target is for finding
+// more.
+func TestSpoiledScripts(t *testing.T) {
+	var seeds []string
+	for _, name := range []string{"testdata/python.py", "testdata/args.py"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, string(text))
+	}
+	seeds = append(seeds, oneIn("c = MemoryChannel(1, 0)", "MemoryChannel(0, 1)", "c.put(Rank(1).get_output_buffer()[0:1], Rank(0).get_input_buffer()[0:1], tb=0)", "print(JSON())"))
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 1500 {
+		text := seeds[r.IntN(len(seeds))]
+		for range 1 + r.IntN(4) {
+			at := r.IntN(len(text) - 40)
+			from := seeds[r.IntN(len(seeds))]
+			part := r.IntN(len(from) - 40)
+			switch r.IntN(4) {
+			case 0:
+				text = text[:at] + string(rune(' '+r.IntN(95))) + text[at+1:]
+			case 1:
+				text = text[:at] + text[at+r.IntN(30):]
+			case 2:
+				text = text[:at] + from[part:part+r.IntN(40)] + text[at:]
+			case 3:
+				text = text[:at] + string("*@()[]{}:,=.\n\t"[r.IntN(14)]) + text[at+1:]
+			}
+		}
+		run(t, text)
 	}
 }
 
@@ -76,7 +115,9 @@ func TestEndlessTexts(t *testing.T) {
 		"x = 'a'" + strings.Repeat(" 'b'", n), "x = " + strings.Repeat("f'{", n), "x = f'" + strings.Repeat("{1}", n) + "'",
 		"if 1: pass\n" + strings.Repeat("elif 1: pass\n", n), "x = [1" + strings.Repeat(" for a in b", n) + "]",
 		"x = 1" + strings.Repeat(" or 1", n), "x = " + strings.Repeat("9", n), strings.Repeat("\n", n) + "$",
-		"x = 'a' * 10 ** 9", "x = 10 ** 10 ** 10", "x = '%99999999d' % 1", "x = f'{1:99999999}'",
+		strings.Repeat("@f\n", n) + "def f(): pass", "x = [1" + strings.Repeat(", *y", n) + "]", "x = {" + strings.Repeat("**y, ", n) + "}",
+		"import itertools\nx = itertools.product(range(1000), repeat=9)", "import itertools\nx = itertools.permutations(range(100))",
+		"import itertools\nx = itertools.repeat(1, 10 ** 9)", "x = 'a' * 10 ** 9", "x = 10 ** 10 ** 10", "x = '%99999999d' % 1", "x = f'{1:99999999}'",
 	} {
 		run(t, source)
 	}

@@ -29,7 +29,7 @@ type Options struct {
 // *diag.Message; the codes "bad-value" and "bad-call" are those of wrong
 // arguments, and "help" asks for Usage instead of a result.
 func Load(ctx context.Context, o Options) (*starlib.Script, error) {
-	r := &run{o: o, customs: map[*starlib.CollectiveHooks]*custom{}}
+	r := &run{o: o, customs: map[*starlib.CollectiveHooks]*custom{}, collectives: map[string]*class{}}
 	fe := &starlib.Frontend{
 		Parse: parse, Names: r.names, Buffer: bufferOf, InOut: [2]starlark.Value{inputBuffer, outputBuffer},
 		ProgramAttr: r.programAttr, Gone: gone, Advice: strings.NewReplacer(`"input"`, "Buffer.input", `"output"`, "Buffer.output").Replace, Finish: r.finish,
@@ -55,7 +55,10 @@ type run struct {
 	ids    uint32         // of the latest object
 
 	strType *starlark.Builtin
+	types   starlark.StringDict // of Starlark's that have another function here
 	customs map[*starlib.CollectiveHooks]*custom
+
+	collectives map[string]*class // MSCCL++'s, by name
 }
 
 // finish is the end of the script: what it didn't read of its arguments can only

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
-	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/starlib"
 	"github.com/mscclsh/mscclsh/starlib/pyfront"
 )
@@ -36,7 +35,7 @@ func loadOptions(t *testing.T, o pyfront.Options, source string) outcome {
 	o.Print = func(_ diag.Pos, text string) { out.WriteString(text + "\n") }
 	o.MaxSteps = 10_000_000
 	if o.Host.Check == nil {
-		o.Host.Check = func(*ir.ChunkDAG) (bool, error) { return true, nil }
+		o.Host.Check = func(*starlib.Program) (bool, error) { return true, nil }
 	}
 	script, err := pyfront.Load(context.Background(), o)
 	got.script, got.out = script, out.String()

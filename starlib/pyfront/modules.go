@@ -1,6 +1,7 @@
 package pyfront
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,10 +20,18 @@ var (
 	routineNames = []string{"allgather_ring_inplace", "allreduce_ring_inplace"}
 )
 
-var exported = map[string][]string{
-	"argparse": {"ArgumentParser", "Namespace", "ArgumentDefaultsHelpFormatter", "RawTextHelpFormatter", "RawDescriptionHelpFormatter", "HelpFormatter"},
+var exported = merge(exportedByMSCCLPP, map[string][]string{
+	"argparse": {"ArgumentParser", "Namespace", "BooleanOptionalAction", "ArgumentDefaultsHelpFormatter", "RawTextHelpFormatter",
+		"RawDescriptionHelpFormatter", "HelpFormatter"},
+	"collections": {"OrderedDict", "defaultdict"},
+	"dataclasses": {"dataclass", "field"},
+	"enum":        {"Enum", "auto"},
+	"functools":   {"partial", "reduce", "wraps"},
+	"itertools":   {"accumulate", "chain", "combinations", "permutations", "product", "repeat", "zip_longest"},
 	"math": {"ceil", "floor", "fabs", "pow", "sqrt", "exp", "log", "log2", "log10",
 		"gcd", "isqrt", "prod", "trunc", "pi", "e", "copysign", "remainder", "sin", "cos", "tan", "hypot"},
+	"os":                            {"sep"},
+	"os.path":                       {"basename", "dirname", "join", "split", "splitext"},
 	"sys":                           {"argv", "exit", "stderr", "stdout", "maxsize"},
 	"msccl":                         {},
 	"msccl.language":                languageNames,
@@ -39,6 +48,15 @@ var exported = map[string][]string{
 	"msccl.topologies.nvidia":       {"Topology", "dgx1", "dgx_a100", "nvlink_only"},
 	"msccl.topologies.topology":     {"Topology"},
 	"msccl.topologies.transformers": {"Topology", "binarize_topology", "reverse_topology"},
+	"typing":                        typingNames,
+})
+
+func merge(all ...map[string][]string) map[string][]string {
+	m := map[string][]string{}
+	for _, x := range all {
+		maps.Copy(m, x)
+	}
+	return m
 }
 
 func knownModule(path string) bool { _, ok := exported[path]; return ok }
@@ -73,7 +91,10 @@ func nearestModule(path string) string {
 
 func unknownImport(pos diag.Pos, path, name string) *diag.Message {
 	m := diag.Errorf(pos, "python", "module %s has no %s here", path, name)
-	if strings.HasPrefix(path, "msccl") {
+	if home := homeInMSCCLPP(name); home != "" && inMSCCLPP(path) {
+		return m.Suggest("from %s import %s", home, name)
+	}
+	if strings.HasPrefix(path, "msccl") && !inMSCCLPP(path) {
 		switch {
 		case slices.Contains(languageNames, name):
 			return m.Suggest("from msccl.language import %s", name)
@@ -85,6 +106,8 @@ func unknownImport(pos diag.Pos, path, name string) *diag.Message {
 	}
 	if near := nearest(name, exported[path]); near != "" {
 		m.Suggest("did you mean %s?", near)
+	} else if path == "os" {
+		m.Suggest("a script reads no files and no environment; give it an argument")
 	}
 	return m
 }
@@ -128,6 +151,14 @@ func (r *run) member(path, name string) starlark.Value {
 		return r.function(name, mathExtras[name])
 	case "sys":
 		return r.sys(name)
+	case "typing":
+		return typing(name)
+	}
+	if v := r.ofPython(path, name); v != nil {
+		return v
+	}
+	if inMSCCLPP(path) {
+		return r.ofMSCCLPP(name)
 	}
 	switch name {
 	case "Buffer":

@@ -29,6 +29,7 @@ type parser struct {
 	temps  int       // variables that no script can name
 	method *method   // the method whose own body this is, or nil
 	attrs  attributes
+	notes  *syntax.ListExpr // the annotated names of the class body that this is, or nil
 }
 
 // method is what super() needs to know.

@@ -122,6 +122,9 @@ func percentValue(flags string, verb byte, v starlark.Value) (string, error) {
 	}
 	switch verb {
 	case 's', 'r', 'a':
+		if err := noPlan(v); err != nil {
+			return "", err
+		}
 		text := pyStr(v)
 		if verb != 's' {
 			text = pyRepr(v)

@@ -29,7 +29,7 @@ func (p *parser) postfix() syntax.Expr {
 // extraMethods are the methods of Python's lists, dicts and strings that
 // Starlark's lack, or do otherwise.
 var extraMethods = map[string]bool{"copy": true, "sort": true, "reverse": true, "count": true, "format": true,
-	"zfill": true, "ljust": true, "rjust": true, "center": true}
+	"pop": true, "zfill": true, "ljust": true, "rjust": true, "center": true}
 
 // callOf reads the arguments of a call of fn. Its position is the name's, which
 // is what errors and instructions show.
@@ -182,9 +182,9 @@ func (p *parser) brackets() syntax.Expr {
 	p.advance()
 	l := &syntax.ListExpr{Lbrack: open}
 	for !p.is("]") {
-		x := p.unstarred(p.starred())
+		x := p.starred()
 		if p.is("for") && len(l.List) == 0 {
-			c := p.comprehension(open, x, false)
+			c := p.comprehension(open, p.unstarred(x), false)
 			p.expect("]")
 			return c
 		}
@@ -194,7 +194,39 @@ func (p *parser) brackets() syntax.Expr {
 		}
 	}
 	l.Rbrack = p.expect("]")
-	return l
+	return p.spliced(l)
+}
+
+// spliced is a list with starred elements as a sum of lists: [1, *x, 2] is
+// [1] + <list>(x) + [2].
+func (p *parser) spliced(l *syntax.ListExpr) syntax.Expr {
+	var sum syntax.Expr
+	add := func(pos syntax.Position, x syntax.Expr) {
+		if sum != nil {
+			x = &syntax.BinaryExpr{X: sum, OpPos: pos, Op: syntax.PLUS, Y: x}
+		}
+		sum = x
+	}
+	first, starred := 0, 0
+	run := func(end int, pos syntax.Position) {
+		if first < end {
+			add(pos, &syntax.ListExpr{Lbrack: l.Lbrack, List: l.List[first:end], Rbrack: l.Rbrack})
+		}
+		first = end + 1
+	}
+	for i, x := range l.List {
+		if u, ok := x.(*syntax.UnaryExpr); ok && u.Op == syntax.STAR {
+			p.chain(starred * (maxChain / maxDepth))
+			starred++
+			run(i, u.OpPos)
+			add(u.OpPos, call(u.OpPos, "list", u.X))
+		}
+	}
+	if starred == 0 {
+		return l
+	}
+	run(len(l.List), l.Rbrack)
+	return sum
 }
 
 // braces reads a dict or a set.
@@ -205,20 +237,28 @@ func (p *parser) braces() syntax.Expr {
 		return &syntax.DictExpr{Lbrace: open, Rbrace: p.expect("}")}
 	}
 	var dict, set []syntax.Expr
-	for !p.is("}") {
-		if p.is("**") {
-			p.refuse(p.pos(), "** in a dict", "dict.update adds another dict's entries")
+	var sum syntax.Expr // of what stands before the entries in dict, where ** brings others in
+	for n := 0; !p.is("}"); {
+		if pos := p.pos(); len(set) == 0 && p.accept("**") {
+			n++
+			p.chain(n * (maxChain / maxDepth))
+			sum = union(pos, sum, dict, call(pos, "dict", p.binary(bitwise)))
+			dict = nil
+			if !p.accept(",") {
+				break
+			}
+			continue
 		}
-		x := p.unstarred(p.starred())
+		x := p.starred()
 		if colon := p.pos(); len(set) == 0 && p.accept(":") {
-			dict = append(dict, &syntax.DictEntry{Key: x, Colon: colon, Value: p.test()})
+			dict = append(dict, &syntax.DictEntry{Key: p.unstarred(x), Colon: colon, Value: p.test()})
 		} else {
 			set = append(set, x)
 		}
-		if len(dict) > 0 && len(set) > 0 {
+		if len(dict) > 0 && len(set) > 0 || sum != nil && len(set) > 0 {
 			p.unexpected("':'")
 		}
-		if p.is("for") && len(dict)+len(set) == 1 {
+		if p.is("for") && len(dict)+len(set) == 1 && sum == nil {
 			return p.braceComprehension(open, dict, set)
 		}
 		if !p.accept(",") {
@@ -226,10 +266,29 @@ func (p *parser) braces() syntax.Expr {
 		}
 	}
 	end := p.expect("}")
-	if set != nil {
-		return call(open, "set", &syntax.ListExpr{Lbrack: open, List: set, Rbrack: end})
+	switch {
+	case set != nil:
+		return call(open, "set", p.spliced(&syntax.ListExpr{Lbrack: open, List: set, Rbrack: end}))
+	case sum != nil && dict == nil:
+		return sum
+	case sum != nil:
+		return union(end, sum, nil, &syntax.DictExpr{Lbrace: open, List: dict, Rbrace: end})
 	}
 	return &syntax.DictExpr{Lbrace: open, List: dict, Rbrace: end}
+}
+
+// union is sum | {entries} | more, without what is nil.
+func union(pos syntax.Position, sum syntax.Expr, entries []syntax.Expr, more syntax.Expr) syntax.Expr {
+	for _, x := range []syntax.Expr{&syntax.DictExpr{Lbrace: pos, List: entries, Rbrace: pos}, more} {
+		if d, ok := x.(*syntax.DictExpr); ok && len(d.List) == 0 {
+			continue
+		}
+		if sum != nil {
+			x = &syntax.BinaryExpr{X: sum, OpPos: pos, Op: syntax.PIPE, Y: x}
+		}
+		sum = x
+	}
+	return sum
 }
 
 func (p *parser) braceComprehension(open syntax.Position, dict, set []syntax.Expr) syntax.Expr {
@@ -237,7 +296,7 @@ func (p *parser) braceComprehension(open syntax.Position, dict, set []syntax.Exp
 	if dict != nil {
 		c = p.comprehension(open, dict[0], true)
 	} else {
-		c = call(open, "set", p.comprehension(open, set[0], false))
+		c = call(open, "set", p.comprehension(open, p.unstarred(set[0]), false))
 	}
 	p.expect("}")
 	return c
@@ -256,7 +315,7 @@ func (p *parser) comprehension(open syntax.Position, body syntax.Expr, curly boo
 		case p.accept("for"):
 			f := &syntax.ForClause{For: pos, Vars: p.target(p.targets())}
 			f.In = p.expect("in")
-			f.X = p.or()
+			f.X = call(f.In, "iter", p.or())
 			c.Clauses = append(c.Clauses, f)
 		case p.accept("if"):
 			c.Clauses = append(c.Clauses, &syntax.IfClause{If: pos, Cond: p.or()})

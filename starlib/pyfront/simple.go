@@ -145,6 +145,9 @@ func (p *parser) exprStmt() []syntax.Stmt {
 	case p.accept(":"): // an annotation
 		p.target(x)
 		p.test()
+		if id, ok := x.(*syntax.Ident); ok && p.notes != nil {
+			p.notes.List = append(p.notes.List, literal(id.NamePos, id.Name))
+		}
 		if pos := p.pos(); p.accept("=") {
 			return []syntax.Stmt{assign(pos, x, p.tests())}
 		}
@@ -213,6 +216,8 @@ func (p *parser) modulePath(pos syntax.Position) string {
 		m := refusal(p.diagPos(pos), "module "+path, "")
 		if near := nearestModule(path); near != "" {
 			m.Suggest("did you mean %s?", near)
+		} else if inMSCCLPP(path) {
+			m.Suggest("scripts can import mscclpp.language and its modules channel, collectives, general, loop, program, rank, thread_block_group, utils")
 		} else {
 			m.Suggest("scripts can import %s", strings.Join(topModules(), ", "))
 		}

@@ -14,7 +14,7 @@ func (p *parser) statement() []syntax.Stmt {
 		return nil
 	}
 	if p.is("@") {
-		p.refuse(p.pos(), "decorators", "call the function that would decorate")
+		return p.decorated()
 	}
 	if p.t.kind != name {
 		return p.simpleLine()
@@ -26,9 +26,11 @@ func (p *parser) statement() []syntax.Stmt {
 	case "if":
 		return []syntax.Stmt{p.ifStmt(0)}
 	case "for":
-		return []syntax.Stmt{p.forStmt()}
+		s := p.forStmt()
+		return p.elseOf(s, s.For, &s.Body)
 	case "while":
-		return []syntax.Stmt{p.whileStmt()}
+		s := p.whileStmt()
+		return p.elseOf(s, s.While, &s.Body)
 	case "with":
 		return []syntax.Stmt{p.withStmt()}
 	case "def":
@@ -102,29 +104,59 @@ func (p *parser) ifStmt(n int) syntax.Stmt {
 	return s
 }
 
-func (p *parser) noElse(of string) {
-	if p.is("else") {
-		p.refuse(p.pos(), "else of a "+of+" loop", "set a variable before break and test it after the loop")
+// elseOf reads the else of a loop, if there is one. It becomes a block behind the
+// loop that runs if no break has set a variable.
+func (p *parser) elseOf(loop syntax.Stmt, pos syntax.Position, body *[]syntax.Stmt) []syntax.Stmt {
+	at := p.pos()
+	if !p.accept("else") {
+		return []syntax.Stmt{loop}
 	}
+	left := p.temp(pos)
+	flag := func(pos syntax.Position) *syntax.Ident { return &syntax.Ident{NamePos: pos, Name: left.Name} }
+	set := func(pos syntax.Position, v string) syntax.Stmt {
+		return assign(pos, flag(pos), &syntax.Ident{NamePos: pos, Name: v})
+	}
+	*body = beforeBreaks(*body, func(pos syntax.Position) syntax.Stmt { return set(pos, "True") })
+	otherwise := &syntax.IfStmt{If: at, Cond: &syntax.UnaryExpr{OpPos: at, Op: syntax.NOT, X: flag(at)}, True: p.block(p.in)}
+	return []syntax.Stmt{set(pos, "False"), loop, otherwise}
 }
 
-func (p *parser) forStmt() syntax.Stmt {
+// beforeBreaks puts a statement before every break that leaves the loop whose
+// body list is.
+func beforeBreaks(list []syntax.Stmt, make func(syntax.Position) syntax.Stmt) []syntax.Stmt {
+	var out []syntax.Stmt
+	for _, s := range list {
+		switch s := s.(type) {
+		case *syntax.BranchStmt:
+			if s.Token == syntax.BREAK {
+				out = append(out, make(s.TokenPos))
+			}
+		case *syntax.IfStmt:
+			s.True = beforeBreaks(s.True, make)
+			if s.False != nil {
+				s.False = beforeBreaks(s.False, make)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (p *parser) forStmt() *syntax.ForStmt {
 	s := &syntax.ForStmt{For: p.pos()}
 	p.advance()
 	s.Vars = p.target(p.targets())
-	p.expect("in")
-	s.X = p.tests()
+	in := p.expect("in")
+	s.X = call(in, "iter", p.tests())
 	s.Body = p.block(loop)
-	p.noElse("for")
 	return s
 }
 
-func (p *parser) whileStmt() syntax.Stmt {
+func (p *parser) whileStmt() *syntax.WhileStmt {
 	s := &syntax.WhileStmt{While: p.pos()}
 	p.advance()
 	s.Cond = p.test()
 	s.Body = p.block(loop)
-	p.noElse("while")
 	return s
 }
 
@@ -167,14 +199,14 @@ func (p *parser) defStmt() *syntax.DefStmt {
 
 // body reads a function's body, where nothing of the class around it is known.
 func (p *parser) body(s *syntax.DefStmt) {
-	attrs, outer := p.attrs, p.method
-	p.attrs, p.method = nil, nil
+	attrs, outer, notes := p.attrs, p.method, p.notes
+	p.attrs, p.method, p.notes = nil, nil, nil
 	if outer != nil && outer.self == "" { // just entering a method
 		outer.self = firstParam(s.Params)
 		p.method = outer
 	}
 	s.Body = p.block(noLoop)
-	p.attrs, p.method = attrs, outer
+	p.attrs, p.method, p.notes = attrs, outer, notes
 }
 
 func firstParam(params []syntax.Expr) string {
@@ -232,7 +264,8 @@ func (p *parser) params(closing string, annotated bool) []syntax.Expr {
 //	    def f(self): ...
 //
 // becomes definitions of C.n and C.f, names that no script can spell, and
-// C = <class>("C", (B,), [("n", C.n), ("f", C.f)]).
+// C = <class>("C", (B,), [("n", C.n), ("f", C.f)], []), the last for fields with an
+// annotation.
 func (p *parser) classStmt() []syntax.Stmt {
 	pos := p.pos()
 	p.advance()
@@ -254,11 +287,11 @@ func (p *parser) classStmt() []syntax.Stmt {
 		p.expect(")")
 	}
 	b := &classBody{p: p, name: id.Name, fields: &syntax.ListExpr{Lbrack: pos, Rbrack: pos}}
-	attrs, outer := p.attrs, p.method
-	p.attrs = attributes{}
+	attrs, outer, notes := p.attrs, p.method, p.notes
+	p.attrs, p.notes = attributes{}, &syntax.ListExpr{Lbrack: pos, Rbrack: pos}
 	b.read()
-	p.attrs, p.method = attrs, outer
-	made := call(id.NamePos, "class", literal(id.NamePos, id.Name), bases, b.fields)
+	made := call(id.NamePos, "class", literal(id.NamePos, id.Name), bases, b.fields, p.notes)
+	p.attrs, p.method, p.notes = attrs, outer, notes
 	return append(b.stmts, assign(pos, id, made))
 }
 
@@ -283,14 +316,18 @@ func (b *classBody) read() {
 	}
 	p.advance()
 	for p.t.kind != dedent {
-		if !p.is("def") {
+		if !p.is("def") && !p.is("@") {
 			b.line()
 			continue
+		}
+		first, list := p.decorators()
+		if !p.is("def") {
+			p.unexpected("def")
 		}
 		p.method = &method{class: b.name}
 		def := p.defStmt()
 		b.field(def.Name)
-		b.stmts = append(b.stmts, def)
+		b.stmts = append(append(append(b.stmts, first...), def), apply(list, def.Name)...)
 	}
 	p.advance()
 }
@@ -314,9 +351,6 @@ func (b *classBody) line() {
 		return
 	}
 	pos := p.pos()
-	if p.is("@") {
-		p.refuse(pos, "decorators", "call the function that would decorate")
-	}
 	what := p.t.text
 	if p.t.kind == name && keywords[what] && what != "pass" {
 		p.refuse(pos, what+" in the body of a class", "put it into __init__")

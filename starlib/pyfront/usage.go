@@ -50,6 +50,9 @@ func invocation(p *starlib.Param) string {
 		flag = p.Spellings[0]
 	}
 	if p.Type == "bool" && len(p.Choices) == 0 {
+		if len(p.Spellings) > 1 && p.Spellings[1] == opposite(flag) {
+			flag += " | " + p.Spellings[1]
+		}
 		return flag
 	}
 	return flag + " " + metavar(p)
@@ -70,7 +73,10 @@ func Usage(file string, params []starlib.Param) string {
 			if positional {
 				left = p.Name
 			} else if len(p.Spellings) > 0 {
-				left = strings.Join(p.Spellings, ", ") + strings.TrimPrefix(invocation(p), p.Spellings[0])
+				left = strings.Join(p.Spellings, ", ")
+				if p.Type != "bool" || len(p.Choices) > 0 {
+					left += strings.TrimPrefix(invocation(p), p.Spellings[0])
+				}
 			}
 			rows = append(rows, [2]string{left, helpOf(p)})
 		}

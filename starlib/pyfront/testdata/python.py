@@ -3,7 +3,11 @@
 The file beside this one, python.out, is what CPython prints for it.
 """
 from __future__ import annotations
-import math, sys
+import functools, itertools, math, os, sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Optional, Tuple
 import math as m
 from math import (log2, ceil as up,)
 
@@ -161,6 +165,174 @@ def classes():
 
 
 print(classes())
+
+# --- displays with stars
+few, more = [1, 2], {'k': 1, 'l': 2}
+print([*few, 3, *few], (*few, 'end'), {*few, 2}, {**more, 'k': 0, **{'m': 3}}, {'a': 0, **more}, [*range(3)], [*'ab'.split()])
+joined = *few, *few
+print(joined, 1 in few, 3 not in few, 'k' in more)
+
+# --- else of loops
+def search(wanted, items):
+    for item in items:
+        if item == wanted:
+            for _ in [1, 2]:
+                break
+            break
+        elif item < 0:
+            continue
+    else:
+        return f'no {wanted}'
+    return f'found {wanted}'
+
+
+print(search(2, [1, 2]), search(3, [-1, 2]), search(1, []))
+tries = 0
+while tries < 3:
+    tries += 1
+    if tries == 5: break
+else:
+    for t in []: pass
+    else: print('tried', tries)
+for t in [1]:
+    with_else = 0
+    while True:
+        if t: break
+    else:
+        print('never')
+else:
+    print('outer')
+
+# --- sets of small numbers, by their places
+numbers = {5, 3, 1}
+for number in numbers: print(number, end=' ')
+print([x for x in {7, 0, 2}], list({4, 2}), tuple({9, 8, 1, 0, 3, 11}), list(enumerate({2, 1})), list(zip({3, 1}, {2, 0})), {6, 4, 2})
+numbers.add(2)
+print(numbers.pop(), numbers, sorted(numbers, reverse=True), max(numbers), {31, 30, 5, 4, 3}, [*{3, 2}], type(list(numbers)) is list)
+spare = numbers.copy()
+spare.discard(2)
+print(spare, numbers, {x * 4 for x in range(5, 0, -1)}, set(range(20, 0, -1)))
+
+
+# --- decorators
+def twice(fn):
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        return fn(*args, **kwargs), fn(*args, **kwargs)
+    return wrapped
+
+
+def named(name):
+    def decorate(fn):
+        print('decorating', name)
+        return lambda *args: (name, fn(*args))
+    return decorate
+
+
+@named('outer')
+@named('inner')
+@twice
+def plus(x, y=1):
+    return x + y
+
+
+print(plus(1, 2), plus(5))
+
+
+class Plan:
+    count = 0
+
+    def __init__(self, ranks):
+        self.ranks = ranks
+
+    @property
+    def peers(self):
+        return self.ranks - 1
+
+    @staticmethod
+    def slot(rank, peer):
+        return peer if peer < rank else peer - 1
+
+    @classmethod
+    def of(cls, ranks):
+        return cls(ranks)
+
+    @named('method')
+    def double(self):
+        return self.ranks * 2
+
+
+p = Plan.of(4)
+print(p.peers, Plan.slot(1, 3), p.slot(3, 1), p.of(8).peers, p.double()[0])
+
+
+# --- dataclasses and enums
+@dataclass
+class Shape:
+    ranks: int
+    chunks: int = 1
+    names: list = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Key:
+    rank: int
+    peer: int = 0
+
+
+@dataclass(order=True)
+class Longer(Shape):
+    extra: str = 'x'
+
+    def __post_init__(self):
+        self.total = self.ranks * self.chunks
+
+
+print(Shape(2), Shape(2) == Shape(2, 1), Shape(2) != Shape(3), {Key(1): 'a', Key(1, 2): 'b'}[Key(1, 0)], Key(3).rank)
+s = Shape(4, chunks=2)
+s.names.append('n')
+print(s, Shape(1).names, Longer(3, 2).total, Longer(3, 2), Longer(1) < Longer(2), isinstance(Longer(1), Shape))
+
+
+class Policy(Enum):
+    auto = 'a'
+    manual = 'm'
+    alias = 'a'
+
+    def describe(self):
+        return f'{self.name} is {self.value}'
+
+
+class Number(Enum):
+    one = auto()
+    two = auto()
+    nine = 9
+    ten = auto()
+
+
+print(Policy.auto, repr(Policy.manual), Policy('m') is Policy.manual, Policy['auto'] == Policy.alias, Policy.auto.describe())
+print(Policy.auto == 'a', Policy.auto != Policy.manual, {Policy.auto: 1}[Policy.alias], isinstance(Policy.auto, Policy), Number.ten.value, Number.two.value)
+
+# --- Python's modules
+d = defaultdict(list)
+d['a'].append(1)
+d['b'].append(2); d['a'].append(3)
+print(dict(d), 'c' in d, len(d), d.get('c'), sorted(d.items()), d == {'a': [1, 3], 'b': [2]})
+counts = defaultdict(int)
+for letter in ['x', 'y', 'x']:
+    counts[letter] += 1
+print(counts['x'], counts['z'], sorted(counts))
+print(list(itertools.product(range(2), 'ab'.split('b'))), list(itertools.product([0, 1], repeat=2)))
+print(list(itertools.permutations([1, 2, 3], 2)), list(itertools.combinations([1, 2, 3], 2)), list(itertools.combinations([1], 2)))
+print(list(itertools.chain([1], [2, 3])), list(itertools.accumulate([1, 2, 3])), list(itertools.repeat(0, 3)))
+print(list(itertools.zip_longest([1, 2], [3], fillvalue=0)), list(itertools.accumulate([2, 3], lambda a, b: a * b, initial=1)))
+print(functools.reduce(lambda a, b: a * b, [1, 2, 3, 4]), functools.reduce(lambda a, b: a + b, [], 7), functools.partial(plus, 1)(2))
+print(os.path.basename('/a/b.py'), os.path.dirname('/a/b.py'), os.path.splitext('/a.d/b.tar.gz'), os.path.join('a', 'b/', 'c'), os.path.split('x'))
+print(os.path.splitext('.bashrc'), os.path.join('a', '/b'), os.path.dirname('/b'), os.path.dirname('a//b'))
+Pair = Tuple[int, int]
+channels: dict[tuple[int, int], Optional[Pair]] = {}
+channels[1, 2] = (3, 4)
+print(channels)
 print('done', file=sys.stdout)
 if __name__ == '__main__':
     print('main')
