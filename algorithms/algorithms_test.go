@@ -353,14 +353,17 @@ func TestSchedules(t *testing.T) {
 
 // TestScripts holds every script to the form that docs/add-an-algorithm.md asks for.
 func TestScripts(t *testing.T) {
-	common := []string{"instances", "protocol"}
-	for _, name := range algorithms.ChunkRouting() {
+	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, name, nil)
 			if doc, err := algorithms.Doc(name); err != nil || doc != s.Doc {
 				t.Errorf("Doc is not the docstring (%v)", err)
 			}
-			for _, part := range []string{"\nSource: ", "\nSteps: ", "\nBytes: "} {
+			params, parts := []string{"instances", "protocol"}, []string{"\nSource: ", "\nSteps: ", "\nBytes: "}
+			if slices.Contains(algorithms.OneSided(), name) {
+				params, parts = []string{"instances"}, append(parts, "\nSizes: ")
+			}
+			for _, part := range parts {
 				if !strings.Contains(s.Doc, part) {
 					t.Errorf("the docstring has no line that begins with %q", strings.TrimSpace(part))
 				}
@@ -372,7 +375,7 @@ func TestScripts(t *testing.T) {
 					t.Errorf("param %s has no help", p.Name)
 				}
 			}
-			for _, want := range common {
+			for _, want := range params {
 				if !slices.Contains(names, want) {
 					t.Errorf("there is no param %s", want)
 				}

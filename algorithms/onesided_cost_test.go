@@ -37,8 +37,8 @@ var oneCosts = []struct {
 		func(s shape) int { return s.n * (s.N - 1 + s.N*(s.G-1)) }},
 	// Handshake, a loop of a put and a signal, a loop of a wait and n-1 copies.
 	{"onesided_allgather_staged", "2", inOut{plus(each(1), 2+3+2), plus(each(1), 2+3+2+1)}, 2, square(1)},
-	// Handshake, put, handshake, sum and put in one, handshake.
-	{"onesided_allreduce_fullmesh", "3", both(always(8)), 3, square(2)},
+	// Put, handshake, sum and put in one, handshake.
+	{"onesided_allreduce_fullmesh", "2", both(always(6)), 2, square(2)},
 	// ppkt inside; sum and packets of it; ppkt by ports; the first node's sum; the others' added and sent inside; unpacking.
 	{"onesided_allreduce_multi_node", "3", both(func(s shape) int { return 5 + s.G - 1 }), 3,
 		func(s shape) int { return s.n * (2*(s.G-1)*s.N + (s.N-1)*s.N) }},
@@ -175,12 +175,12 @@ func oneChain(o *ir.OneSided) int {
 // packets. kth counts the signals and the waits of each channel.
 func passes(o *ir.OneSided, r ir.Rank, op *ir.Op, kth map[place]int32) (before, after []place) {
 	for _, id := range o.RefsOf(op) {
-		x, sent := place{rank: r, id: id}, place{rank: r, id: id, packets: true}
+		waited, sent := place{rank: r, id: id}, place{rank: r, id: id, packets: true} // keys of kth alone
+		x := waited
 		switch op.Kind {
 		case ir.OpWait, ir.OpRelaxedWait:
-			k := x
-			x.kth = kth[k]
-			kth[k]++
+			x.kth = kth[waited]
+			kth[waited]++
 			before = append(before, x)
 		case ir.OpSignal, ir.OpRelaxedSignal:
 			c := o.GPUs[r].Channels[id]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -328,4 +329,23 @@ func oneShapeOf(args map[string]string) shape {
 	}
 	s.G = s.n / s.N
 	return s
+}
+
+// TestOneSidedTable: the table in the documentation has every script with its sizes.
+func TestOneSidedTable(t *testing.T) {
+	page, err := os.ReadFile("../docs/add-an-algorithm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range algorithms.OneSided() {
+		doc, err := algorithms.Doc(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, sizes, _ := strings.Cut(doc, "\nSizes: ")
+		sizes, _, _ = strings.Cut(sizes, ".\n")
+		if row := "\n| `" + name + ".star` | " + sizes + " | "; !strings.Contains(string(page), row) {
+			t.Errorf("docs/add-an-algorithm.md has no row %q", row)
+		}
+	}
 }
