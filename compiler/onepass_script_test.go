@@ -32,9 +32,8 @@ func (s *oneScript) scratch(n int32) {
 	}
 }
 
-// memory and port open a channel of rank r to a peer, and return its number.
+// memory opens a memory channel of rank r to a peer, and returns its number.
 func (s *oneScript) memory(r, peer int32) int32 { return s.channel(ir.ChannelMemory, r, peer) }
-func (s *oneScript) port(r, peer int32) int32   { return s.channel(ir.ChannelPort, r, peer) }
 
 func (s *oneScript) channel(kind ir.ChannelKind, r, peer int32) int32 {
 	g := &s.GPUs[r]
@@ -97,10 +96,6 @@ func (s *oneScript) local(kind ir.OpKind, r, tb int32, dst ir.Operand, src ...ir
 
 func (s *oneScript) sem(kind ir.OpKind, r, number, tb int32, sync ir.DataSync) {
 	s.add(ir.TraceOp{Kind: ir.TraceOf(kind), Rank: ir.Rank(r), Ref: number, Sync: sync}, []int32{tb}, nil)
-}
-
-func (s *oneScript) barrier(r int32, tbs ...int32) {
-	s.add(ir.TraceOp{Kind: ir.TraceOf(ir.OpBarrier), Rank: ir.Rank(r), Ref: ir.None}, tbs, nil)
 }
 
 // trace is the finished trace.
