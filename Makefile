@@ -15,7 +15,7 @@ SEEDS    ?= 1000
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos clients bench bench-gpu gpu-test growth docs cover cuda cuda-archs cuda-host cuda-check cuda-tsan yardsticks lint-cuda clean setup-build setup-test FORCE
+.PHONY: help build run test race lint fuzz random explorer mutants teeth chaos clients bench bench-gpu gpu-test growth docs cover cuda cuda-archs cuda-host cuda-check cuda-tsan nccl nccl-check nccl-tsan yardsticks lint-cuda clean setup-build setup-test FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -111,6 +111,15 @@ cuda-check: ## run that library's own tests
 
 cuda-tsan: ## the same under ThreadSanitizer
 	@$(MAKE) -s -C runtime/cuda/lib tsan
+
+nccl: build ## build bin/libmscclsh_nccl.so, which applications load instead of NCCL; see docs/nccl.md
+	@scripts/nccl.sh
+
+nccl-check: build ## test the same library on threads of this CPU, over a stub of NCCL
+	@scripts/nccl.sh check
+
+nccl-tsan: ## run its clients under ThreadSanitizer
+	@scripts/nccl.sh tsan
 
 clean: ## remove what make made
 	@rm -rf bin coverage.out

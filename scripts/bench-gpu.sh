@@ -1,11 +1,14 @@
 #!/bin/sh
-# scripts/bench-gpu.sh [tables|yardsticks|composition|rivals|all]: what docs/benchmarks-gpu.md is
+# scripts/bench-gpu.sh [tables|yardsticks|composition|onesided|rivals|all]: what docs/benchmarks-gpu.md is
 # made of, on a machine with GPUs. It needs bin/mscclsh and libmscclsh_cuda.so (make build
 # cuda), no Go and no compiler. Results go to $OUT, or to benchmarks/results.
 #
 #   tables       collectives at powers of two, the fastest of several programs, NCCL beside
 #   yardsticks   kernels written by hand for the same (make yardsticks), on two GPUs
 #   composition  one program against several launches: benchmarks/composition.sh
+#   onesided     programs of puts, signals and packets beside the programs of sends and receives
+#                of the same algorithm, to onesided.csv and onesided.txt: packets beside LL,
+#                zero copy beside Direct; and plans of others, if PLANS names a folder of them
 #   rivals       libraries with NCCL's interface, a process a GPU (make yardsticks): NCCL, of
 #                MSCCLSH_NCCL_LIB if that is set, and MSCCL++'s, if MSCCLPP_NCCL names its
 #                libmscclpp_nccl.so; to rivals.csv. It needs no bin/mscclsh
@@ -175,6 +178,82 @@ beside() {
 	}' "$1"
 }
 
+# pairs: a script, the parameters of the program of sends and receives, and those of the
+# one that becomes one-sided, one a line.
+pairs() {
+	for i in 1 4 16; do echo "allreduce_one_step --protocol=LL --instances=$i;--protocol=LL --instances=$i"; done
+	for i in 1 8 32; do echo "allreduce_allpairs --protocol=LL --instances=$i;--protocol=LL --instances=$i"; done
+	for s in allreduce_allpairs allgather_direct reduce_scatter_direct alltoall_direct; do
+		for i in 8 32; do echo "$s --protocol=Direct --instances=$i;--protocol=Simple --instances=$i"; done
+	done
+}
+
+# column NAME FILE ARGS...: adds what bench says of a program to onesided.csv.
+column() {
+	name=$1
+	file=$2
+	shift 2
+	if run 300 "$bin" bench --backend cuda --devices "$devices" $graph --dtype "$dtype" --csv --sizes "$smallest..$largest" \
+		"$file" "$@" >"$out/one.csv" 2>"$out/one.err"; then
+		named "$name" "$out/onesided.new" "$out/one.csv"
+	else
+		{ echo "$name: failed"; cat "$out/one.err"; } | tee -a "$out/onesided.txt" >&2
+		bad=1
+	fi
+}
+
+# ratios CSV: the programs of each pair side by side.
+ratios() {
+	awk -F, '
+	NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+	$at["skipped"] == "" && $at["median_us"] != "" {
+		split($1, part, "; ")
+		key = part[1] SUBSEP $at["bytes"]
+		us = $at["wrong"] == 0 ? $at["median_us"] : "WRONG"
+		if (part[2] == "two-sided") { two[key] = us; order[++n] = key } else if (part[2] == "one-sided") one[key] = us
+		else printf "%-44s %12d %21s %10s\n", part[1], $at["bytes"], "plan", us
+	}
+	END {
+		printf "%-44s %12s %10s %10s %7s\n", "program", "size(B)", "two(us)", "one(us)", "ratio"
+		for (i = 1; i <= n; i++) {
+			split(order[i], part, SUBSEP)
+			a = two[order[i]]; b = one[order[i]]
+			r = a + 0 > 0 && b + 0 > 0 ? b / a : 0
+			if (r) { sum += log(r); m++; if (r > worst) { worst = r; where = part[1] " at " part[2] } }
+			printf "%-44s %12d %10s %10s %7.3f\n", part[1], part[2], a, b, r
+		}
+		if (m) printf "geometric mean of one-sided over two-sided: %.3f, most %.3f, %s\n", exp(sum / m), worst, where
+	}' "$1"
+}
+
+onesided() {
+	can "$count"
+	bad=0
+	rm -f "$out/onesided.new"
+	{ machine; echo; } >"$out/onesided.txt"
+	pairs | grep -e "$only" >"$out/pairs"
+	while read -r script rest; do
+		two=${rest%;*}
+		one=${rest#*;}
+		# shellcheck disable=SC2086
+		"$bin" --emit plan -o "$out/one.json" "@algorithms/$script.star" --ranks "$count" $one >/dev/null 2>"$out/one.err" || {
+			{ echo "$script $one: no plan"; cat "$out/one.err"; } | tee -a "$out/onesided.txt" >&2
+			bad=1
+			continue
+		}
+		# shellcheck disable=SC2086
+		column "$script $two; two-sided" "@algorithms/$script.star" --ranks "$count" $two
+		column "$script $two; one-sided" "$out/one.json"
+	done <"$out/pairs"
+	for f in "${PLANS:-/nowhere}"/*.json; do
+		[ ! -e "$f" ] || column "$(basename "$f" .json); plan" "$f"
+	done
+	[ ! -s "$out/onesided.new" ] || mv "$out/onesided.new" "$out/onesided.csv"
+	[ ! -s "$out/onesided.csv" ] || ratios "$out/onesided.csv" | tee -a "$out/onesided.txt"
+	rm -f "$out/one.csv" "$out/one.csv.named" "$out/one.err" "$out/one.json" "$out/pairs"
+	return $bad
+}
+
 rivals() {
 	yard=${YARDSTICKS:-benchmarks/yardsticks/build}
 	[ -x "$yard/nccl_api" ] || { echo "$yard/nccl_api is not there: make yardsticks" >&2; return 3; }
@@ -200,16 +279,17 @@ rivals() {
 composition() { OUT=$out DEVICES=$devices MSCCLSH=$bin benchmarks/composition.sh; }
 
 case $part in
-tables | yardsticks | composition | rivals) $part ;;
+tables | yardsticks | composition | onesided | rivals) $part ;;
 all)
 	tables
 	[ ! -x "${YARDSTICKS:-benchmarks/yardsticks/build}/allreduce" ] || yardsticks
 	composition
+	onesided
 	# NCCL alone is in the tables.
 	[ -z "${MSCCLPP_NCCL:-}" ] || rivals
 	;;
 *)
-	echo "usage: scripts/bench-gpu.sh [tables|yardsticks|composition|rivals|all]" >&2
+	echo "usage: scripts/bench-gpu.sh [tables|yardsticks|composition|onesided|rivals|all]" >&2
 	exit 2
 	;;
 esac

@@ -27,7 +27,7 @@ else
 	exit 0
 fi
 
-sources=$(find runtime/cuda/lib benchmarks -name build -prune -o \
+sources=$(find runtime/cuda/lib runtime/nccl benchmarks -name build -prune -o \
 	\( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -print | sort)
 case ${1:-check} in
 check)

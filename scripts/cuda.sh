@@ -14,9 +14,9 @@ target=${1:-gpu}
 lib="$root/runtime/cuda/lib"
 
 case $target in
-sm90) at=$lib logs="$lib/build/sm90/gpu/kernels_*.log" goal=gpu ;;
-gpu | dev | archs) at=$lib logs="$lib/build/$target/kernels_*.log" goal=$target ;;
-processes_gpu) at=$lib logs="$lib/build/dev/kernels_*.log" goal=processes_gpu ;;
+sm90) at=$lib logs="$lib/build/sm90/gpu/*kernels_*.log" goal=gpu ;;
+gpu | dev | archs) at=$lib logs="$lib/build/$target/*kernels_*.log" goal=$target ;;
+processes_gpu) at=$lib logs="$lib/build/dev/*kernels_*.log" goal=processes_gpu ;;
 yardsticks) at=$root/benchmarks/yardsticks logs="$root/benchmarks/yardsticks/build/*.log" goal=all ;;
 *)
 	echo "usage: scripts/cuda.sh [gpu|dev|sm90|archs|processes_gpu|yardsticks]" >&2
@@ -55,12 +55,12 @@ awk '
 	/Compiling entry function/ {
 		arch = $NF
 		gsub(/\047/, "", arch)
-		hot = lib == 0 || $7 ~ /6kernel|12quick_kernel/
+		hot = lib == 0 || $7 ~ /6kernel|12quick_kernel|10one_kernel/
 		name = $7
 		gsub(/\047/, "", name)
 	}
 	# What a kernel spills itself: the functions it calls are off the hot path.
-	/Function properties for/ { own = $NF == name || $NF ~ /^_ZN7mscclsh(6|12quick_)kernel/ }
+	/Function properties for/ { own = $NF == name || $NF ~ /^_ZN7mscclsh(6|12quick_|10one_)kernel/ }
 	/spill stores/ && hot && own && ($5 != 0 || $9 != 0) { spills[arch]++; print "cuda: spills in " name " for " arch }
 	/Used [0-9]+ registers/ && hot {
 		for (i = 1; i < NF; i++) if ($i == "Used" && $(i + 1) + 0 > most[arch]) most[arch] = $(i + 1) + 0

@@ -9,6 +9,9 @@
 #   two       two communicators at once on the same GPUs, each on its own streams
 #   wrapped   numbers of messages that come round to the same flags
 #   replay    graphs replayed 1,000 times with inputs that change
+#   onesided  programs of puts, signals, packets and ports: every operation, the library's
+#             algorithms, what must hang; then 10,000 launches mixed with sends and receives,
+#             and graphs replayed 1,000 times
 #   one_host  benchmarks/one_host.sh in brief, to 1 MiB, with a rank and with four a GPU; it
 #             needs bin/mscclsh too (make build) and is said to be left out without
 #   cover     every two of all settings together, sizes to 1 GiB
@@ -85,7 +88,7 @@ sanitize() {
 	devices=${devices:-0}
 	keep=
 	for check in memcheck racecheck synccheck; do
-		part "sanitize $check" TestGPUSpread "$tool" --tool "$check" --error-exitcode 9 --print-limit 10
+		part "sanitize $check" 'TestGPU(One)?Spread' "$tool" --tool "$check" --error-exitcode 9 --print-limit 10
 	done
 }
 
@@ -124,7 +127,7 @@ for p in "${@:-all}"; do
 	keep=$state
 	case $p in
 	all)
-		for one in watchdog:Watchdog wrong:Wrong mixed:Mixed two:Two wrapped:Wrapped replay:Replay one_host cover:Cover large:Large product:Product; do
+		for one in watchdog:Watchdog wrong:Wrong mixed:Mixed two:Two wrapped:Wrapped replay:Replay 'onesided:One(Sided|Mixed|Replay)' one_host cover:Cover large:Large product:Product; do
 			case $one in
 			one_host) one_host ;;
 			*) part "${one%:*}" "TestGPU${one#*:}" ;;
@@ -137,13 +140,14 @@ for p in "${@:-all}"; do
 	two) part "$p" TestGPUTwo ;;
 	wrapped) part "$p" TestGPUWrapped ;;
 	replay) part "$p" TestGPUReplay ;;
+	onesided) part "$p" 'TestGPUOne(Sided|Mixed|Replay)' ;;
 	cover) part "$p" TestGPUCover ;;
 	large) part "$p" TestGPULarge ;;
 	one_host) one_host ;;
 	product) part "$p" TestGPUProduct ;;
 	sanitize) sanitize ;;
 	*)
-		echo "usage: scripts/gpu-test.sh [watchdog|wrong|mixed|two|wrapped|replay|one_host|cover|large|product|sanitize|all]..." >&2
+		echo "usage: scripts/gpu-test.sh [watchdog|wrong|mixed|two|wrapped|replay|onesided|one_host|cover|large|product|sanitize|all]..." >&2
 		exit 2
 		;;
 	esac

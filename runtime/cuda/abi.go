@@ -85,7 +85,7 @@ type (
 )
 
 // abiVersion is MSCCLSH_ABI.
-const abiVersion = 3
+const abiVersion = 4
 
 // What a call returns: MSCCLSH_E*.
 const (
@@ -110,6 +110,7 @@ type Library struct {
 	create      func(o *cCommOptions, comm *uintptr, err *byte, size int64) int32
 	destroy     func(comm uintptr, err *byte, size int64) int32
 	load        func(comm uintptr, p *cProgram, prog *uintptr, err *byte, size int64) int32
+	oneLoad     func(comm uintptr, p *cOneProgram, prog *uintptr, err *byte, size int64) int32
 	unload      func(prog uintptr, err *byte, size int64) int32
 	prepare     func(prog uintptr, s *cSize, out *cPrepared, err *byte, size int64) int32
 	attach      func(prog uintptr, rank, buf int32, memory uintptr, n int64, err *byte, size int64) int32
@@ -147,7 +148,7 @@ func Open(paths []string) (*Library, error) {
 		name string
 	}{
 		{&l.abi, "abi"}, {&l.buildText, "build"}, {&l.deviceCount, "devices"}, {&l.deviceInfo, "device_info"},
-		{&l.create, "comm_create"}, {&l.destroy, "comm_destroy"}, {&l.load, "load"}, {&l.unload, "unload"},
+		{&l.create, "comm_create"}, {&l.destroy, "comm_destroy"}, {&l.load, "load"}, {&l.oneLoad, "one_load"}, {&l.unload, "unload"},
 		{&l.prepare, "prepare"}, {&l.upload, "upload"}, {&l.download, "download"}, {&l.fill, "fill"},
 		{&l.guards, "check_guards"}, {&l.run, "run"}, {&l.capture, "capture"}, {&l.replay, "replay"}, {&l.waits, "waits"}, {&l.events, "events"},
 		{&l.attach, "attach"}, {&l.alloc, "alloc"}, {&l.release, "free"}, {&l.captureMany, "capture_many"},

@@ -94,22 +94,32 @@ func (c *Comm) Load(p *ir.Program) (*Program, error) {
 	if int(p.Coll.Ranks) != len(c.devices) {
 		return nil, diag.Errorf(diag.Pos{}, "program", "run: the program has %d ranks, the communicator %d", p.Coll.Ranks, len(c.devices))
 	}
-	f, err := flatten(p)
+	f, err := flattenAny(p)
 	if err != nil {
 		return nil, err
 	}
+	x := &Program{comm: c, flat: f}
+	load := c.loadTwo
+	if f.one != nil {
+		load = c.loadOne
+	}
+	if bad := load(f, x); bad != nil {
+		return nil, bad.err("loading the program")
+	}
+	return x, nil
+}
+
+// loadTwo loads a two-sided program.
+func (c *Comm) loadTwo(f *flat, x *Program) *failure {
 	var pins goruntime.Pinner
 	defer pins.Unpin()
+	p := f.prog
 	t := cProgram{tbs: pinned(&pins, f.tbs), stepsPerTB: pinned(&pins, f.perTB), steps: pinned(&pins, f.steps),
 		deps: pinned(&pins, f.deps), chunks: pinned(&pins, f.chunks), baseBuf: pinned(&pins, f.baseBuf),
 		baseChunk: pinned(&pins, f.baseChunk), divides: pinned(&pins, f.divides),
 		nDeps: int64(len(f.deps)), nDivides: int64(len(f.divides)), slotBytes: p.Transport.SlotBytes,
 		slots: p.Transport.Slots, protocol: int32(p.Protocol)}
-	x := &Program{comm: c, flat: f}
-	if bad := c.lib.call(func(e *byte, size int64) int32 { return c.lib.load(c.handle, &t, &x.handle, e, size) }); bad != nil {
-		return nil, bad.err("loading the program")
-	}
-	return x, nil
+	return c.lib.call(func(e *byte, size int64) int32 { return c.lib.load(c.handle, &t, &x.handle, e, size) })
 }
 
 // Comm is the communicator that the program is loaded into.
@@ -153,18 +163,37 @@ func (x *Program) tellWaits(m *diag.Message) {
 	}
 	for i := range waits[:min(have, maxWaits)] {
 		w := &waits[i]
-		pos := diag.Pos{}
-		if st := x.stepAt(w); st != nil {
-			pos = x.flat.prog.Pos(st.Pos)
-			if i == 0 {
-				m.Pos = pos
-			}
+		pos, place := x.placeOf(w)
+		if i == 0 {
+			m.Pos = pos
 		}
-		m.Note(pos, "rank %d thread block %d step %d (tile %d) waits for %s%s", w.rank, w.tb, w.step, w.tile, w.what(), w.counts())
+		m.Note(pos, "rank %d thread block %d %s waits for %s%s", w.rank, w.tb, place, w.what(), w.counts())
 	}
 	if have > maxWaits {
 		m.Note(diag.Pos{}, "and %d more thread blocks", have-maxWaits)
 	}
+	if x.flat.one != nil {
+		m.Suggest("mscclsh check tells whether the program ends, and whether launches in a row meet (race-across)")
+	}
+}
+
+// placeOf is where a thread block waits: the line, and the step or operation in words.
+func (x *Program) placeOf(w *cWait) (diag.Pos, string) {
+	if x.flat.one != nil {
+		at := x.flat.opAt(w.rank, w.tb, w.step)
+		switch {
+		case at == nil:
+			return diag.Pos{}, ""
+		case at.turns != nil:
+			return x.flat.prog.Pos(at.op.Pos), fmt.Sprintf("op %s in turn %d (%v)", at.number, w.tile+1, at.op.Kind)
+		}
+		return x.flat.prog.Pos(at.op.Pos), fmt.Sprintf("op %s (%v)", at.number, at.op.Kind)
+	}
+	pos := diag.Pos{}
+	if st := x.stepAt(w); st != nil {
+		pos = x.flat.prog.Pos(st.Pos)
+	}
+	return pos, fmt.Sprintf("step %d (tile %d)", w.step, w.tile)
 }
 
 func (x *Program) stepAt(w *cWait) *ir.Step {
@@ -189,6 +218,16 @@ func (w *cWait) what() string {
 		return fmt.Sprintf("a free slot towards rank %d on channel %d", w.peer, w.channel)
 	case 4:
 		return fmt.Sprintf("rank %d to take or fetch what is sent on channel %d", w.peer, w.channel)
+	case 5:
+		return fmt.Sprintf("a signal of rank %d on its channel %d", w.peer, w.channel)
+	case 6:
+		return fmt.Sprintf("semaphore %d", w.channel)
+	case 7:
+		return fmt.Sprintf("the other thread blocks at barrier %d", w.channel)
+	case 8:
+		return "a packet in its scratch"
+	case 9:
+		return fmt.Sprintf("what a port copies to rank %d on channel %d", w.peer, w.channel)
 	}
 	return "the end of the launch"
 }

@@ -12,7 +12,8 @@
 // the library reads; inputs are made, and outputs compared with the reference of
 // package runtime, which knows nothing of GPUs. The library owns devices, memory,
 // message numbers, the kernel, graphs and clocks. What a program means is what
-// runtime/cpu's documentation says, tile for tile and message for message.
+// runtime/cpu's documentation says, tile for tile and message for message, or, of a
+// one-sided program, operation for operation.
 //
 // Ranks are mapped onto devices in blocks: with 8 ranks on devices 0 and 1, ranks 0
 // to 3 are thread blocks of one launch on device 0. All thread blocks of a device

@@ -37,8 +37,15 @@ func (r *runner) record() error {
 			}
 		}
 	}
-	if _, err := r.launch(recordedLaunches, false); err != nil {
-		return err
+	// One-sided programs may only be safe one launch at a time.
+	n, times := recordedLaunches, 1
+	if r.flat.one != nil {
+		n, times = times, n
+	}
+	for range times {
+		if _, err := r.launch(n, false); err != nil {
+			return err
+		}
 	}
 	events, err := r.events()
 	if err != nil {
@@ -102,7 +109,11 @@ func (f *flat) offsets(deviceOf []int32, events []cEvent) map[int32]int64 {
 	}
 	type pair struct{ sender, receiver int32 } // devices
 	late := map[pair]int64{}                   // how much later the receiver's clock must be, at least
-	for _, m := range f.messages() {
+	messages := f.messages
+	if f.one != nil {
+		messages = f.signals
+	}
+	for _, m := range messages() {
 		p := pair{deviceOf[m[0].rank], deviceOf[m[1].rank]}
 		if p.sender == p.receiver {
 			continue

@@ -17,6 +17,7 @@ type flat struct {
 	baseChunk []int32 // and where it begins there
 	divides   []cDivide
 	conns     map[connKey]*conn
+	one       *oneFlat // of a one-sided program, in place of steps, deps and conns
 }
 
 // connKey names a connection.
@@ -39,13 +40,20 @@ const (
 	MaxSlotBytes = 1 << 32 // of a slot's payload
 )
 
+// flattenAny is flatten for programs of either kind.
+func flattenAny(p *ir.Program) (*flat, error) {
+	if p.OneSided != nil {
+		return flattenOne(p)
+	}
+	return flatten(p)
+}
+
 // flatten checks all that execution relies on and makes the tables.
 func flatten(p *ir.Program) (*flat, error) {
 	switch {
 	case p.OneSided != nil:
 		return nil, diag.Errorf(diag.Pos{}, "one-sided",
-			"run: GPUs run programs of sends and receives here, and this is one of puts and signals").
-			Suggest("run it with --backend cpu")
+			"run: these tables hold programs of sends and receives, and this is one of puts and signals")
 	case len(p.GPUs) != int(p.Coll.Ranks):
 		return nil, diag.Errorf(diag.Pos{}, "program", "run: the program has %d GPUs, its collective %d ranks",
 			len(p.GPUs), p.Coll.Ranks)
@@ -277,6 +285,6 @@ func Validate(p *ir.Program) error {
 	if p == nil || p.Spec == nil {
 		return diag.Errorf(diag.Pos{}, "program", "run: there is no program")
 	}
-	_, err := flatten(p)
+	_, err := flattenAny(p)
 	return err
 }

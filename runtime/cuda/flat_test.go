@@ -33,6 +33,11 @@ func TestStructures(t *testing.T) {
 		{"expectation", unsafe.Sizeof(cExpectation{}), 6*8 + 2*4},
 		{"verdict", unsafe.Sizeof(cVerdict{}), 6*8 + 4*4},
 		{"device", unsafe.Sizeof(cDevice{}), 128 + 8 + 4*4},
+		{"op", unsafe.Sizeof(cOp{}), 8 + 14*4},
+		{"operand", unsafe.Sizeof(cOperand{}), 6 * 4},
+		{"channel", unsafe.Sizeof(cChannel{}), 4 * 4},
+		{"span", unsafe.Sizeof(cSpan{}), 2 * 4},
+		{"one_program", unsafe.Sizeof(cOneProgram{}), 13*8 + 4*8 + 4*4},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s has %d bytes, want %d", c.name, c.got, c.want)

@@ -30,7 +30,7 @@ type algorithm struct {
 func scripts(t testing.TB) []algorithm {
 	t.Helper()
 	var out []algorithm
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		s, err := starlib.Load(context.Background(), starlib.Options{File: starlib.LibraryPrefix + name + ".star",
 			Library: algorithms.FS, Host: starlib.Host{Topology: machine.Topology}})
 		if err != nil {
@@ -81,6 +81,7 @@ type source struct {
 	name      string
 	args      map[string]string
 	slotBytes int64 // 0 is the target's
+	oneSided  bool  // as a program of puts, signals and packets
 }
 
 func (s source) String() string {
@@ -90,6 +91,9 @@ func (s source) String() string {
 	}
 	if s.slotBytes > 0 {
 		text += fmt.Sprint(" slots=", s.slotBytes)
+	}
+	if s.oneSided {
+		text += " one-sided"
 	}
 	return text
 }
@@ -118,6 +122,9 @@ func (s source) program() (*ir.Program, error) {
 		return nil, fmt.Errorf("%w: %v", errRefused, err)
 	case err != nil:
 		return nil, err
+	case s.oneSided:
+		p, _, err := compiler.OneSided(context.Background(), r.Program, compiler.OneSidedOptions{})
+		return p, err
 	}
 	return r.Program, nil
 }

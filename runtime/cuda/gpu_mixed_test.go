@@ -34,6 +34,14 @@ func mixedSources(ranks int) []source {
 // mixedSizes are the sizes that programs are bound to in turn.
 var mixedSizes = []int64{4, 1024, 60_004, 8, 16384, 262_144 + 4, 0, 4093 * 4, 65536, 1 << 20}
 
+// unitOf is what sizes of a one-sided program are multiples of, 0 of a two-sided one.
+func unitOf(p *ir.Program) int64 {
+	if p.OneSided == nil {
+		return 0
+	}
+	return int64(p.OneSided.Alignment) * int64(p.Coll.NumChunks())
+}
+
 // mixer launches programs of one communicator in an order that is drawn.
 type mixer struct {
 	rng     *rand.Rand
@@ -51,12 +59,14 @@ type mixed struct {
 	seed     uint64
 	launches int // since the inputs were made
 	inPlace  bool
+	unit     int64 // bytes that sizes are multiples of; 0 is an element
 }
 
 // bind prepares a program for a size and makes its first inputs.
 func (m *mixer) bind(p *mixed, size int64, k kind) (err error) {
 	elem := int64(k.d.Size())
-	p.b, err = p.x.Bind(cuda.Options{Bytes: (size + elem - 1) / elem * elem, DType: k.d, Op: k.op, Misalign: int32(size%3) * int32(elem)})
+	unit := max(p.unit, elem)
+	p.b, err = p.x.Bind(cuda.Options{Bytes: (size + unit - 1) / unit * unit, DType: k.d, Op: k.op, Misalign: int32(size%3) * int32(elem)})
 	if err != nil {
 		return err
 	}
@@ -155,7 +165,7 @@ func runMixed(lib *cuda.Library, sources []source, o cuda.CommOptions, ranks int
 		if err != nil {
 			return 0, err
 		}
-		m.loaded = append(m.loaded, &mixed{x: x, src: src, inPlace: prog.Coll.InPlace})
+		m.loaded = append(m.loaded, &mixed{x: x, src: src, inPlace: prog.Coll.InPlace, unit: unitOf(prog)})
 	}
 	kinds := kinds()
 	for turn := 0; m.started < launches; turn++ {
@@ -325,7 +335,8 @@ func runReplays(lib *cuda.Library, sources []source, o cuda.CommOptions, ranks i
 		}
 		defer func() { err = firstOf(err, x.Close()) }()
 		k := kinds[7*i%len(kinds)]
-		b, err := x.Bind(cuda.Options{Bytes: (min(mixedSizes[i%len(mixedSizes)], most) + 7) / 8 * 8, DType: k.d, Op: k.op})
+		unit := max(unitOf(prog), 8)
+		b, err := x.Bind(cuda.Options{Bytes: (min(mixedSizes[i%len(mixedSizes)], most) + unit - 1) / unit * unit, DType: k.d, Op: k.op})
 		if err != nil {
 			return 0, fmt.Errorf("%v: %w", src, err)
 		}

@@ -169,7 +169,7 @@ func refusesRanks(name, ranks string) bool {
 // several tiles.
 func TestAlgorithms(t *testing.T) {
 	lib := library(t)
-	for _, name := range algorithms.Names() {
+	for _, name := range algorithms.ChunkRouting() {
 		t.Run(name, func(t *testing.T) {
 			for _, args := range settings(t, name) {
 				if refusesRanks(name, args["ranks"]) {

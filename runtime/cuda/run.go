@@ -65,11 +65,17 @@ func (x *Program) newRunner(o Options) (*runner, error) {
 	if err := layout.CheckWindow(p); !o.AnySize && err != nil {
 		return nil, err
 	}
-	if p.Protocol != ir.Direct && p.Transport.SlotBytes < int64(o.DType.Size()) {
+	if p.OneSided != nil {
+		if err := x.flat.checkOneSize(layout, o.Bytes, o.Op); err != nil {
+			return nil, err
+		}
+	} else if p.Protocol != ir.Direct && p.Transport.SlotBytes < int64(o.DType.Size()) {
 		return nil, diag.Errorf(diag.Pos{}, "slots", "run: slots of %d bytes can't carry %v", p.Transport.SlotBytes, o.DType)
 	}
-	r := &runner{Program: x, o: o, layout: layout, launches: max(o.Launches, 1),
-		regime: p.Transport.Regime(layout.PaddedBytes(), layout.Chunks)}
+	r := &runner{Program: x, o: o, layout: layout, launches: max(o.Launches, 1), regime: 1}
+	if p.OneSided == nil {
+		r.regime = p.Transport.Regime(layout.PaddedBytes(), layout.Chunks)
+	}
 	if _, err := runtime.NewCombine(o.DType, o.Op); err != nil {
 		return nil, diag.Errorf(diag.Pos{}, "op", "run: %v", err)
 	}
@@ -327,9 +333,13 @@ func (r *runner) describe() {
 	rep.TileBytes = r.prepared.tileBytes
 	rep.Tiles, rep.Threads, rep.Registers = r.prepared.tiles, r.prepared.threads, r.prepared.registers
 	rep.Needed, rep.Resident = r.prepared.blocksNeeded, r.prepared.blocksResident
-	var chunks int64
-	rep.Messages, chunks = r.flat.traffic(r.regime, rep.Tiles)
-	rep.Moved = chunks * r.layout.ChunkBytes()
+	if r.flat.one != nil {
+		rep.Moved = r.flat.moved(r.layout.ChunkBytes())
+	} else {
+		var chunks int64
+		rep.Messages, chunks = r.flat.traffic(r.regime, rep.Tiles)
+		rep.Moved = chunks * r.layout.ChunkBytes()
+	}
 	rep.Launches = r.launches
 	sorted := slices.Sorted(slices.Values(r.perLaunch))
 	median := sorted[len(sorted)/2]

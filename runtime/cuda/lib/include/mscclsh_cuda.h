@@ -10,16 +10,23 @@
 // ranks. Then every process makes a communicator with the same options but for process
 // and devices, and loads the same programs, whole. These calls are collective: all
 // processes make them in the same order, each waits for the others, and what fails in
-// one fails in all: mscclsh_comm_create, mscclsh_load, mscclsh_prepare, mscclsh_unload,
-// mscclsh_comm_destroy. The last two don't wait once the communicator is of no more use.
-// Launches are not collective calls, but every process must make the same ones in the
-// same order. All other calls are about ranks of this process.
+// one fails in all: mscclsh_comm_create, mscclsh_load, mscclsh_prepare, mscclsh_reserve,
+// mscclsh_window_open, mscclsh_window_close, mscclsh_unload, mscclsh_comm_destroy. The last
+// three don't wait once the communicator is of no more use. Launches are not collective
+// calls, but every process must make the same ones in the same order. All other calls are
+// about ranks of this process.
+//
+// Preparing suits a program that runs at one size. Where sizes and buffers change from call
+// to call a program is bound instead (mscclsh_bind): by each process alone, to a size and to
+// memory of the caller's, and launched with that memory or with other (mscclsh_call_at).
 //
 // Conventions. Every function but the first two returns 0, or one of MSCCLSH_E*
 // with a sentence in err: at most cap bytes, the final zero included. Structures
 // hold fixed-width fields only, in an order that needs no hidden padding. Pointers
 // that a call takes are not kept after it. Calls on one communicator must not
-// overlap in time; any thread may make them.
+// overlap in time, but for mscclsh_poll and mscclsh_abort, which may be made at any time
+// until mscclsh_comm_destroy; any thread may make them, and has the CUDA device that it had
+// chosen afterwards.
 #ifndef MSCCLSH_CUDA_H
 #define MSCCLSH_CUDA_H
 
@@ -30,7 +37,7 @@ extern "C" {
 #endif
 
 // MSCCLSH_ABI is what mscclsh_abi returns from a library that fits this header.
-#define MSCCLSH_ABI 3
+#define MSCCLSH_ABI 4
 
 // What a call returns.
 enum {
@@ -65,6 +72,9 @@ enum {
 
 // Buffers of a rank: input 0, output 1, scratch 2.
 
+// MSCCLSH_PLACE is what buffers' addresses are told apart by, bytes: see mscclsh_call_at.
+enum { MSCCLSH_PLACE = 128 };
+
 // What a waiting block waited for.
 enum {
   MSCCLSH_WAIT_STEP = 1,     // a step of another thread block: peer is the thread block
@@ -75,6 +85,8 @@ enum {
 
 typedef struct mscclsh_comm mscclsh_comm;
 typedef struct mscclsh_prog mscclsh_prog;
+typedef struct mscclsh_window mscclsh_window;
+typedef struct mscclsh_call mscclsh_call;
 
 // An allgather over the processes of a communicator: bytes of each, in the order of
 // their indexes, into all, which has room for as many times bytes as there are
@@ -157,6 +169,29 @@ typedef struct {
   int32_t blocks_needed;    // on the fullest device
   int32_t blocks_resident;  // that fit there at once
 } mscclsh_prepared;
+
+// What a program is bound to on one device of this process: a size, and buffers of the
+// caller's, which may start at any address of whole elements. Exactly what the size says is
+// touched, no byte more. A buffer that lies inside another (base_buf) needs not be given;
+// given, it must be where it lies. One that no step touches may be null. Others of one rank
+// must not overlap.
+//
+// Direct touches peers' buffers. Either input and output of every rank lie in windows, each
+// at the same offset on all ranks. Or all ranks live in this process, and buffers of all
+// ranks are given, those that the other devices' parts of the same launch are bound to.
+typedef struct {
+  const mscclsh_size *size;  // misalign and trace must be 0
+  // [ranks*2]: input and output of each rank on the device; others are not read, but with
+  // Direct without windows. With windows it may be null, as may each: given, it must be
+  // where the window has it.
+  void *const *buffers;
+  // Direct: [2], of input and output, of which a buffer inside another, or that no step
+  // touches, needs none; null without windows, and with other protocols.
+  const mscclsh_window *const *windows;
+  int64_t offset[2];  // Direct: where input and output start in their windows, bytes
+  int32_t device;
+  int32_t zero;
+} mscclsh_binding;
 
 // A block that had not finished when the watchdog ended a launch.
 typedef struct {
@@ -264,8 +299,9 @@ int32_t mscclsh_prepare(mscclsh_prog *prog, const mscclsh_size *size, mscclsh_pr
 // mscclsh_attach makes device memory of the caller a rank's buffer from the next
 // mscclsh_prepare on. The buffer must be one of its own (see base_buf). Null goes
 // back to the library's memory. Attached buffers have no guard bytes. With several
-// processes and protocol Direct, others map it: it must then be of cudaMalloc or
-// mscclsh_alloc, and may be freed once the program was unloaded or prepared without it.
+// processes and protocol Direct, others map it: it must then be memory that a window may be
+// of (mscclsh_window_open), and may be freed once the program was unloaded or prepared
+// without it.
 int32_t mscclsh_attach(mscclsh_prog *prog, int32_t rank, int32_t buf, void *memory, int64_t bytes,
                        char *err, int64_t cap);
 
@@ -296,9 +332,113 @@ int32_t mscclsh_enqueue(mscclsh_prog *prog, int32_t launches, char *err, int64_t
 // wait. The other devices, and the other processes, need a launch each of their own.
 // A stream that is being captured records it. The caller puts all launches of a
 // communicator on one device in one order, by its streams and events: two must not
-// run there at once. The host's build has no streams: null is its own queue there.
+// run there at once. In the host build a stream is null, the device's own queue, or one of
+// mscclsh_host_stream.h.
 int32_t mscclsh_enqueue_on(mscclsh_prog *prog, int32_t device, void *stream, char *err,
                            int64_t cap);
+
+// mscclsh_reserve gives bound calls at least so many bytes of scratch for each rank, which
+// all programs of the communicator share: their launches on a device never overlap. It is a
+// collective call. To have more than before it waits for what runs, and is refused while a
+// call is bound or once one was captured. Programs whose scratch does not fit can't be bound.
+int32_t mscclsh_reserve(mscclsh_comm *comm, int64_t bytes, char *err, int64_t cap);
+
+// mscclsh_window_open tells the processes each other's memory: memory[rank] and bytes[rank]
+// of each rank of this process, null and 0 for none; those of ranks elsewhere are not read.
+// Between processes it must be of cudaMalloc, of mscclsh_alloc, or of the driver's virtual
+// memory functions with handles that are file descriptors, as that of ncclMemAlloc, and lie
+// in one allocation; memory of pools is refused, in all processes. It must stay until the
+// window is closed.
+// mscclsh_window_close waits for what runs. Calls that were bound to the window must have
+// been unbound; those that were captured must not be replayed any more. Null is ignored.
+int32_t mscclsh_window_open(mscclsh_comm *comm, void *const *memory, const int64_t *bytes,
+                            mscclsh_window **window, char *err, int64_t cap);
+int32_t mscclsh_window_close(mscclsh_window *window, char *err, int64_t cap);
+
+// mscclsh_identity gives the allocation at an address of a device a number that no other
+// allocation gets, one that is made there later neither: what was found out about memory
+// holds while the number is the same. Refused when the bytes reach beyond the allocation.
+// 0 is not known: the host build knows memory of mscclsh_alloc alone.
+int32_t mscclsh_identity(mscclsh_comm *comm, int32_t device, const void *at, int64_t bytes,
+                         uint64_t *id, char *err, int64_t cap);
+
+// mscclsh_fits tells what mscclsh_bind would choose at most, and refuses a program whose
+// blocks can't be resident at once on each device of this process, with kernels of the data
+// type and the reduction. threads as in mscclsh_size; tiles and tile_bytes are 0, blocks
+// and registers those of the kernel that takes most. It says nothing of scratch. It also
+// brings those kernels to the devices, which the driver may hold up while others run there:
+// call it before the first launch, so that binding need not.
+int32_t mscclsh_fits(mscclsh_prog *prog, int32_t dtype, int32_t op, int32_t threads,
+                     mscclsh_prepared *out, char *err, int64_t cap);
+
+// mscclsh_bind makes a launch of a loaded program for one device. It waits for no stream and
+// no peer, and is allowed while the calling thread, or another, captures a stream. Every
+// rank's part is bound by its own process, and all must choose the same program, chunk size,
+// regime, data type and reduction for the same launch; threads and places may differ. out
+// may be null. The program needs not be prepared, and stays as it is if it is.
+//
+// A call may be launched with other buffers than those it was bound to (mscclsh_call_at) where
+// they lie alike: each as many bytes past a multiple of MSCCLSH_PLACE. So it is bound once for
+// a size and for each such pair of places, however often buffers change.
+//
+// It takes some ten microseconds, and now and then allocates memory for the tables, which
+// the driver may hold up while a kernel runs that waits for another device's: so a thread
+// that drives several devices binds the parts of a launch before it enqueues any of them.
+int32_t mscclsh_bind(mscclsh_prog *prog, const mscclsh_binding *binding, mscclsh_call **call,
+                     mscclsh_prepared *out, char *err, int64_t cap);
+
+// mscclsh_call_on enqueues one launch of a bound call, with the buffers that it was bound to,
+// on a stream of its device, any stream, and does not wait. A stream that is being captured
+// records it: the graph may be launched any number of times. A stream must stay until its
+// launches have ended.
+//
+// Order. All launches of a communicator's bound calls and copies (mscclsh_copy_on) on one
+// device run one after the other, on whatever streams:
+// - those on streams that are not captured in the order in which they are enqueued here;
+// - those of one capture in the order in which they are captured, in each launch of its
+//   graph; an executable graph's launches follow each other anyway;
+// - what is enqueued before a graph is launched runs before the graph's first launch or copy
+//   of this kind, and what is enqueued after the graph was launched runs after its last. One
+//   graph likewise before and behind another. Each graph pays for it with one node that
+//   waits, at its beginning, and one that records, beside the path of the caller's work.
+// One exception: a graph captured on the very stream that has had all launches so far is
+// behind them when it is launched on that stream, or on one that waits for it. And a graph
+// with launches can't be the body of a conditional node.
+//
+// What is first must be the same on all ranks, as for all collectives: the caller sees to it
+// where several threads enqueue launches, or launch graphs, of one communicator.
+// Launches of mscclsh_enqueue, mscclsh_enqueue_on and mscclsh_replay are not in this order:
+// the caller keeps them apart; mscclsh_sync does.
+int32_t mscclsh_call_on(mscclsh_call *call, void *stream, char *err, int64_t cap);
+
+// mscclsh_call_at is mscclsh_call_on with these buffers, [ranks*2] as in a binding, of which
+// those of the rank on the call's device are read; for this launch, and the launches of the
+// graph that captures it. Refused with protocol Direct, and where several ranks share the
+// device: these calls have the buffers that they were bound to. Fails, and launches nothing,
+// where a buffer lies in another place than the one bound, or overlaps with another.
+int32_t mscclsh_call_at(mscclsh_call *call, void *const *buffers, void *stream, char *err,
+                        int64_t cap);
+
+// mscclsh_unbind frees a call once its launches are done, without waiting for them. What
+// graphs read of one that was captured stays until the communicator is destroyed; they must
+// not be launched any more once its program was unloaded. Null is ignored. All calls of a
+// program must have been unbound before mscclsh_unload.
+int32_t mscclsh_unbind(mscclsh_call *call, char *err, int64_t cap);
+
+// mscclsh_copy_on enqueues a copy between memory that a device reaches, in one order with
+// the launches of bound calls.
+int32_t mscclsh_copy_on(mscclsh_comm *comm, int32_t device, void *stream, void *to,
+                        const void *from, int64_t bytes, char *err, int64_t cap);
+
+// mscclsh_poll tells without waiting whether the communicator is of use: MSCCLSH_OK;
+// MSCCLSH_ESTUCK when a watchdog, of whatever process, ended a launch; MSCCLSH_EDEAD after
+// mscclsh_abort, of whatever process, or when an exchange failed.
+int32_t mscclsh_poll(mscclsh_comm *comm, char *err, int64_t cap);
+
+// mscclsh_abort ends what runs, in all processes, before long, and the communicator with it:
+// calls return MSCCLSH_EDEAD from then on. A collective call that waits in the exchange
+// returns when that does.
+int32_t mscclsh_abort(mscclsh_comm *comm, char *err, int64_t cap);
 
 // mscclsh_sync waits for everything that was enqueued, on streams of the caller's too,
 // and tells whether the watchdog ended a launch.
@@ -348,6 +488,119 @@ int32_t mscclsh_waits(mscclsh_comm *comm, mscclsh_wait *waits, int64_t n, int64_
 // timer.
 int32_t mscclsh_events(mscclsh_prog *prog, mscclsh_event *events, int64_t n, int64_t *have,
                        char *err, int64_t cap);
+
+// One-sided programs: thread blocks of operations that name the memory they touch, at
+// peers too, and synchronize by hand, as MSCCL++'s executor has them (ir.OneSided). A loaded
+// one is an mscclsh_prog, for which all calls above but mscclsh_bind and mscclsh_fits do the
+// same. Of its size regime must be 1; chunk_bytes must be a multiple of the alignment. Its
+// buffers are reached by other processes as with Direct, and its scratch may not be the
+// scratch of another program that is prepared. A launch of a rank ends when the rank's own
+// blocks have, and what they gave to ports has arrived; peers may touch its memory until
+// theirs have, where the program lets them. mscclsh_generate therefore waits; with several
+// processes it must be called when all have waited, and none has launched anew.
+
+// Operations, numbered like ir.OpKind.
+enum {
+  MSCCLSH_OP_NOP = 0,
+  MSCCLSH_OP_BARRIER = 1,
+  MSCCLSH_OP_SIGNAL = 2,
+  MSCCLSH_OP_WAIT = 3,
+  MSCCLSH_OP_RLXSIGNAL = 4,
+  MSCCLSH_OP_RLXWAIT = 5,
+  MSCCLSH_OP_FLUSH = 6,
+  MSCCLSH_OP_PUT = 7,
+  MSCCLSH_OP_PWS = 8,
+  MSCCLSH_OP_PWSF = 9,
+  MSCCLSH_OP_GET = 10,
+  MSCCLSH_OP_COPY = 11,
+  MSCCLSH_OP_RE = 12,
+  MSCCLSH_OP_RES = 13,
+  MSCCLSH_OP_RRE = 14,
+  MSCCLSH_OP_RRES = 15,
+  MSCCLSH_OP_CPKT = 16,
+  MSCCLSH_OP_UPKT = 17,
+  MSCCLSH_OP_PPKT = 18,
+  MSCCLSH_OP_RPPKT = 19,
+  MSCCLSH_OP_REPKT = 20,
+  MSCCLSH_OP_RESPKT = 21,
+  MSCCLSH_OP_RECPKT = 22,
+  MSCCLSH_OP_RECSPKT = 23,
+  MSCCLSH_OP_GSTORE = 24,     // refused: it needs multicast, which is left alone here
+  MSCCLSH_OP_GSTOREPKT = 25,  // likewise
+  MSCCLSH_OP_GLRES = 26,      // likewise
+  MSCCLSH_OP_SEM_ACQUIRE = 27,
+  MSCCLSH_OP_SEM_RELEASE = 28,
+  MSCCLSH_OP_PIPELINE = 29
+};
+
+// Channels, numbered like ir.ChannelKind.
+enum { MSCCLSH_VIA_NONE = 0, MSCCLSH_VIA_MEMORY = 1, MSCCLSH_VIA_PORT = 2, MSCCLSH_VIA_SWITCH = 3 };
+
+// What a waiting block of such a program waited for, beside MSCCLSH_WAIT_*; its tile is the
+// turn of a pipeline, and its step the index in mscclsh_one_program.ops.
+enum {
+  MSCCLSH_WAIT_SIGNAL = 5,     // a signal of rank peer on its channel chan
+  MSCCLSH_WAIT_SEMAPHORE = 6,  // semaphore chan of its rank
+  MSCCLSH_WAIT_BARRIER = 7,    // thread blocks of its rank at barrier chan
+  MSCCLSH_WAIT_PACKET = 8,     // a packet in its scratch
+  MSCCLSH_WAIT_PORT = 9        // the host's thread, with what goes to rank peer on channel chan
+};
+
+// One operation. Lists are runs of the program's tables.
+typedef struct {
+  int64_t unit_bytes;   // of a pipeline: it runs ops[body_start:body_end] on so many bytes
+  int32_t unit_chunks;  // after so many, of so many chunks
+  int32_t kind, via;
+  int32_t reduce;                // 0: the run's reduction; else sum 1, min 2, max 3, prod 4
+  int32_t src_start, src_end;    // operands
+  int32_t dst_start, dst_end;    // operands
+  int32_t ref_start, ref_end;    // channels or semaphores of the rank, or a barrier's number
+  int32_t part, parts;           // of the ranges; of a barrier parts thread blocks meet
+  int32_t body_start, body_end;  // operations
+} mscclsh_op;
+
+// A range of chunks of a rank's buffer. Packets count by the chunks of data they carry.
+typedef struct {
+  int32_t rank, buf, index, size;
+  int32_t packets;  // 1: packets, in scratch
+  int32_t zero;
+} mscclsh_operand;
+
+// One end of a channel of a rank; pair is the other end, an index among the peer's.
+typedef struct {
+  int32_t kind, peer, pair, zero;
+} mscclsh_channel;
+
+// The operations of a thread block, ops[start:end].
+typedef struct {
+  int32_t start, end;
+} mscclsh_span;
+
+// A one-sided program, flattened: rank 0's thread blocks, channels and semaphores, then
+// rank 1's, ... The other tables, and what is not said here, are those of mscclsh_program.
+typedef struct {
+  const int32_t *tbs;          // [ranks]
+  const mscclsh_span *blocks;  // [sum of tbs]
+  const int32_t *n_channels;   // [ranks]
+  const mscclsh_channel *channels;
+  const int32_t *n_semaphores;  // [ranks]
+  const int32_t *semaphores;    // the values that every launch begins with
+  const mscclsh_op *ops;
+  const mscclsh_operand *operands;
+  const int32_t *refs;
+  const int32_t *chunks;      // [ranks*3]; of scratch, chunks of data, in one half of it
+  const int32_t *base_buf;    // [ranks*3]
+  const int32_t *base_chunk;  // [ranks*3]
+  const mscclsh_divide *divides;
+  int64_t n_ops, n_operands, n_refs, n_divides;
+  int32_t packets;         // 1: scratch holds packets and takes twice the bytes
+  int32_t double_scratch;  // 1: it has two halves that launches alternate between
+  int32_t alignment;       // bytes: ranges are cut at multiples of it
+  int32_t threads;         // of a block where mscclsh_size leaves it open; 0: the library's
+} mscclsh_one_program;
+
+int32_t mscclsh_one_load(mscclsh_comm *comm, const mscclsh_one_program *program,
+                         mscclsh_prog **prog, char *err, int64_t cap);
 
 #ifdef __cplusplus
 }

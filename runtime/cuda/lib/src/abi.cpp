@@ -4,16 +4,25 @@
 #include <cstring>
 #include <new>
 
+#include "call.h"
 #include "expect.h"
+#include "one_prog.h"
 
 struct mscclsh_comm {
   explicit mscclsh_comm(const mscclsh_comm_options &o) : comm(o) {}
   mscclsh::Comm comm;
 };
 struct mscclsh_prog {
-  mscclsh_prog(mscclsh::Comm *comm, const mscclsh_program &p) : prog(comm, p) {}
-  mscclsh::Prog prog;
+  explicit mscclsh_prog(mscclsh::Prog *made) : own(made), prog(*made) {}
+  const std::unique_ptr<mscclsh::Prog> own;
+  mscclsh::Prog &prog;
   std::unique_ptr<mscclsh::Expectation> data;  // of the size that prog is prepared for
+};
+
+struct mscclsh_call {
+  mscclsh_call(mscclsh::Prog *prog, const mscclsh_binding &b, mscclsh_prepared *out)
+      : call(prog, b, out) {}
+  mscclsh::Call call;
 };
 
 using mscclsh::Failure;
@@ -25,9 +34,9 @@ int32_t fail(int32_t code, const char *text, char *err, int64_t cap) {
   return code;
 }
 
-// guarded runs f and turns what it throws into a code and a sentence.
+// caught runs f and turns what it throws into a code and a sentence.
 template <class F>
-int32_t guarded(char *err, int64_t cap, F f) {
+int32_t caught(char *err, int64_t cap, F f) {
   try {
     f();
     return MSCCLSH_OK;
@@ -40,10 +49,24 @@ int32_t guarded(char *err, int64_t cap, F f) {
   }
 }
 
+// guarded is caught for what may choose a device.
+template <class F>
+int32_t guarded(char *err, int64_t cap, F f) {
+  const mscclsh::KeptDevice kept;
+  return caught(err, cap, f);
+}
+
 template <class T>
 T *need(T *p) {
   if (p == nullptr) mscclsh::invalid("a null pointer");
   return p;
+}
+
+// two_sided is a program that can be bound.
+mscclsh::Prog *two_sided(mscclsh_prog *prog) {
+  if (need(prog)->prog.one_sided())
+    mscclsh::refused("a one-sided program runs where it is prepared: it can't be bound");
+  return &prog->prog;
 }
 
 mscclsh::Expectation *expectation(mscclsh_prog *prog) {
@@ -80,18 +103,32 @@ int32_t mscclsh_comm_destroy(mscclsh_comm *comm, char *err, int64_t cap) {
   return guarded(err, cap, [&] {
     if (comm != nullptr && comm->comm.used())
       mscclsh::invalid("the communicator still has programs");
+    if (comm != nullptr && comm->comm.windows > 0)
+      mscclsh::invalid("the communicator still has windows");
     delete comm;
   });
 }
 
 int32_t mscclsh_load(mscclsh_comm *comm, const mscclsh_program *program, mscclsh_prog **prog,
                      char *err, int64_t cap) {
-  return guarded(err, cap,
-                 [&] { *need(prog) = new mscclsh_prog(&need(comm)->comm, *need(program)); });
+  return guarded(err, cap, [&] {
+    *need(prog) = new mscclsh_prog(new mscclsh::Prog(&need(comm)->comm, *need(program)));
+  });
+}
+
+int32_t mscclsh_one_load(mscclsh_comm *comm, const mscclsh_one_program *program,
+                         mscclsh_prog **prog, char *err, int64_t cap) {
+  return guarded(err, cap, [&] {
+    *need(prog) = new mscclsh_prog(new mscclsh::OneProg(&need(comm)->comm, *need(program)));
+  });
 }
 
 int32_t mscclsh_unload(mscclsh_prog *prog, char *err, int64_t cap) {
-  return guarded(err, cap, [&] { delete prog; });
+  return guarded(err, cap, [&] {
+    if (prog != nullptr && prog->prog.calls > 0)
+      mscclsh::invalid(mscclsh::format("the program still has %d bound calls", prog->prog.calls));
+    delete prog;
+  });
 }
 
 int32_t mscclsh_prepare(mscclsh_prog *prog, const mscclsh_size *size, mscclsh_prepared *out,
@@ -142,6 +179,72 @@ int32_t mscclsh_enqueue(mscclsh_prog *prog, int32_t launches, char *err, int64_t
 int32_t mscclsh_enqueue_on(mscclsh_prog *prog, int32_t device, void *stream, char *err,
                            int64_t cap) {
   return guarded(err, cap, [&] { need(prog)->prog.enqueue_on(device, stream); });
+}
+
+int32_t mscclsh_reserve(mscclsh_comm *comm, int64_t bytes, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(comm)->comm.reserve(bytes); });
+}
+
+int32_t mscclsh_window_open(mscclsh_comm *comm, void *const *memory, const int64_t *bytes,
+                            mscclsh_window **window, char *err, int64_t cap) {
+  return guarded(err, cap, [&] {
+    *need(window) = new mscclsh_window(&need(comm)->comm, need(memory), need(bytes));
+  });
+}
+
+int32_t mscclsh_window_close(mscclsh_window *window, char *err, int64_t cap) {
+  return guarded(err, cap, [&] {
+    if (window != nullptr && window->window.calls > 0)
+      mscclsh::invalid(
+          mscclsh::format("the window still has %d bound calls", window->window.calls));
+    delete window;
+  });
+}
+
+int32_t mscclsh_identity(mscclsh_comm *comm, int32_t device, const void *at, int64_t bytes,
+                         uint64_t *id, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { *need(id) = need(comm)->comm.identity(device, at, bytes); });
+}
+
+int32_t mscclsh_fits(mscclsh_prog *prog, int32_t dtype, int32_t op, int32_t threads,
+                     mscclsh_prepared *out, char *err, int64_t cap) {
+  return guarded(err, cap, [&] {
+    mscclsh_prepared fit = {};
+    two_sided(prog)->fits(dtype, op, threads, &fit);
+    if (out != nullptr) *out = fit;
+  });
+}
+
+int32_t mscclsh_bind(mscclsh_prog *prog, const mscclsh_binding *binding, mscclsh_call **call,
+                     mscclsh_prepared *out, char *err, int64_t cap) {
+  return guarded(err, cap,
+                 [&] { *need(call) = new mscclsh_call(two_sided(prog), *need(binding), out); });
+}
+
+int32_t mscclsh_call_on(mscclsh_call *call, void *stream, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(call)->call.launch_on(stream); });
+}
+
+int32_t mscclsh_call_at(mscclsh_call *call, void *const *buffers, void *stream, char *err,
+                        int64_t cap) {
+  return guarded(err, cap, [&] { need(call)->call.launch_at(buffers, stream); });
+}
+
+int32_t mscclsh_unbind(mscclsh_call *call, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { delete call; });
+}
+
+int32_t mscclsh_copy_on(mscclsh_comm *comm, int32_t device, void *stream, void *to,
+                        const void *from, int64_t bytes, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(comm)->comm.copy_on(device, stream, to, from, bytes); });
+}
+
+int32_t mscclsh_poll(mscclsh_comm *comm, char *err, int64_t cap) {
+  return caught(err, cap, [&] { need(comm)->comm.poll(); });
+}
+
+int32_t mscclsh_abort(mscclsh_comm *comm, char *err, int64_t cap) {
+  return caught(err, cap, [&] { need(comm)->comm.abort(); });
 }
 
 int32_t mscclsh_sync(mscclsh_comm *comm, char *err, int64_t cap) {

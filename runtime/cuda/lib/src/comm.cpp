@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "one_port.h"
 #include "prog.h"
 
 namespace mscclsh {
@@ -106,7 +107,8 @@ Comm::Comm(const mscclsh_comm_options &o)
     : flag_modulus(checked(o).flag_modulus ? uint64_t(uint32_t(o.flag_modulus))
                                            : uint64_t(1) << 31),
       watchdog_ns(o.watchdog_ns ? o.watchdog_ns : int64_t(10) * 1000000000),
-      peers_(o) {
+      peers_(o),
+      scratch_(this) {
   std::unique_ptr<SharedFile> file;
   const std::vector<Bytes> told = peers_.together("create", [&] {
     open_devices(o);
@@ -146,6 +148,7 @@ void Comm::open_devices(const mscclsh_comm_options &o) {
     for (auto &other : devices_)
       if (d != other) d->open_peer(*other);
   for (auto &d : devices_) arenas_.emplace_back(d.get(), !peers_.alone());
+  for (auto &d : devices_) pools_.emplace_back(d.get());
 }
 
 // open_abort opens the word that ends launches, which all processes share, and looks at
@@ -170,9 +173,15 @@ void Comm::open_abort(std::unique_ptr<SharedFile> file, const std::vector<Bytes>
 
 Comm::~Comm() {
   settle();
+  free_scratch();
   imports_.close_all();
   part("destroy");
   free_memory();
+}
+
+Ports &Comm::ports() {
+  if (!ports_) ports_.reset(new Ports([this] { abort_->abort(); }));
+  return *ports_;
 }
 
 void Comm::settle() {
@@ -186,6 +195,7 @@ void Comm::settle() {
 
 void Comm::free_memory() {
   for (Arena &a : arenas_) a.free();
+  for (Pool &p : pools_) p.free();
   for (size_t i = 0; i < dead_.size(); i++) {
     try {
       devices_[i]->free(dead_[i]);
@@ -317,6 +327,8 @@ void Comm::open_halves(const std::vector<Bytes> &told) {
 }
 
 void Comm::check_alive() const {
+  if (abort_->aborted())
+    throw Failure(MSCCLSH_EDEAD, "the communicator was aborted: make a new one");
   if (abort_->raised())
     throw Failure(MSCCLSH_EDEAD,
                   "the communicator was cut short by its watchdog earlier: make a new one");
@@ -325,8 +337,30 @@ void Comm::check_alive() const {
                   "an exchange between the communicator's processes failed: make a new one");
 }
 
+namespace {
+
+// one_sided_words says what a block of a one-sided program waited for.
+std::string one_sided_words(const mscclsh_wait &x) {
+  switch (x.waits_for) {
+    case MSCCLSH_WAIT_SIGNAL:
+      return format("a signal of rank %d on its channel %d", x.peer, x.chan);
+    case MSCCLSH_WAIT_SEMAPHORE:
+      return format("semaphore %d", x.chan);
+    case MSCCLSH_WAIT_BARRIER:
+      return format("thread blocks at barrier %d", x.chan);
+    case MSCCLSH_WAIT_PACKET:
+      return "a packet in its scratch";
+    default:
+      return format("what a port copies to rank %d on channel %d", x.peer, x.chan);
+  }
+}
+
+}  // namespace
+
 void Comm::sync() {
   for (auto &d : devices_) d->sync();
+  if (ports_ && !ports_->error().empty()) throw Failure(MSCCLSH_EDEVICE, ports_->error());
+  if (abort_->aborted()) check_alive();
   if (!abort_->raised()) return;
   std::vector<mscclsh_wait> w = waits();
   std::string text =
@@ -340,7 +374,9 @@ void Comm::sync() {
     const mscclsh_wait &x = *told;
     text += format(", rank %d thread block %d in step %d of tile %lld for ", x.rank, x.tb, x.step,
                    static_cast<long long>(x.tile));
-    if (x.waits_for == MSCCLSH_WAIT_STEP)
+    if (x.waits_for >= MSCCLSH_WAIT_SIGNAL)
+      text += one_sided_words(x);
+    else if (x.waits_for == MSCCLSH_WAIT_STEP)
       text += format("thread block %d", x.peer);
     else if (x.waits_for == MSCCLSH_WAIT_MESSAGE)
       text += format("a message from rank %d on channel %d", x.peer, x.chan);

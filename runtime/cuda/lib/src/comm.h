@@ -13,9 +13,12 @@
 #include "arena.h"
 #include "device.h"
 #include "peers_imports.h"
+#include "peers_views.h"
+#include "pool.h"
 
 namespace mscclsh {
 
+class Ports;
 class Prog;
 
 // Wire is the kind of a connection: programs that agree in it share connections.
@@ -68,6 +71,7 @@ class Comm {
   uint32_t *abort_word() const { return abort_->word(); }
   Peers &peers() { return peers_; }
   Imports &imports() { return imports_; }
+  Ports &ports();  // of one-sided programs, made when first asked for
 
   // local is whether a rank lives in this process; device_of is its device then, an
   // index, and -1 of other ranks. need_local fails for those.
@@ -105,6 +109,27 @@ class Comm {
   void remove(Prog *p) { progs_.erase(p); }
   bool used() const { return !progs_.empty(); }
 
+  // What comm_calls.cpp has. index_of finds a device of this process by its number.
+  int32_t index_of(int32_t device_id) const;
+  void reserve(int64_t bytes);
+  void copy_on(int32_t device_id, void *stream, void *to, const void *from, int64_t bytes);
+  uint64_t identity(int32_t device_id, const void *at, int64_t bytes);
+  Pool &pool(int32_t device) { return pools_[size_t(device)]; }
+
+  // scratch is where that of bound calls starts, as a device sees it; null is none.
+  unsigned char *scratch(int32_t device, int32_t rank) const {
+    return scratch_.at(device, rank, 2);
+  }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+  int32_t calls = 0, windows = 0;  // that are bound and open
+  bool captured = false;           // a bound call was, at whatever time
+
+  // poll fails when the communicator is of no more use, and abort makes it so. They may be
+  // called by any thread at any time.
+  void poll() const;
+  void abort() { abort_->abort(); }
+
   // check_alive fails after a launch was cut short.
   void check_alive() const;
 
@@ -124,6 +149,7 @@ class Comm {
   void open_devices(const mscclsh_comm_options &o);
   void open_abort(std::unique_ptr<SharedFile> file, const std::vector<Bytes> &told);
   void free_memory();
+  void free_scratch();
   void same(const char *what, const std::vector<Bytes> &told) const;
   void tell_halves(Bytes *to);
   void open_halves(const std::vector<Bytes> &told);
@@ -133,6 +159,7 @@ class Comm {
   Peers peers_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::deque<Arena> arenas_;        // of each device
+  std::deque<Pool> pools_;          // of each device
   std::vector<int32_t> device_of_;  // of each rank, an index into devices_
   Imports imports_;
   std::vector<uint32_t *> dead_;
@@ -140,6 +167,10 @@ class Comm {
   std::map<Key, Conn> conns_;
   std::vector<Conn *> asked_;  // by the program being loaded, and not open yet
   std::set<Prog *> progs_;
+  std::unique_ptr<Ports> ports_;
+  Views scratch_;
+  std::vector<std::pair<int32_t, void *>> scratch_memory_;  // device
+  int64_t scratch_bytes_ = 0;                               // of each rank
 };
 
 }  // namespace mscclsh

@@ -1,26 +1,20 @@
 // Devices through the CUDA run-time library, linked statically.
-#include <cuda_runtime.h>
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstring>
-
 #include "device.h"
 
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "check_gpu.h"
+#include "memory_gpu.h"
+#include "order_gpu.h"
+
 namespace mscclsh {
-
-namespace {
-
-void check(cudaError_t e, const char *doing) {
-  if (e == cudaSuccess) return;
-  int32_t code = e == cudaErrorMemoryAllocation ? MSCCLSH_EREFUSED : MSCCLSH_EDEVICE;
-  cudaGetLastError();  // so that a later call does not report it again
-  throw Failure(code, format("%s: %s", doing, cudaGetErrorString(e)));
-}
-
-void use(int32_t id) { check(cudaSetDevice(id), "choosing the device"); }
-
-}  // namespace
 
 int32_t device_count() {
   int n = 0;
@@ -51,13 +45,23 @@ const char *build_name() {
 int32_t default_threads() { return kMaxThreads; }
 int32_t thread_unit() { return 32; }
 
+KeptDevice::KeptDevice() {
+  int id = -1;
+  if (cudaGetDevice(&id) != cudaSuccess) cudaGetLastError();
+  id_ = id;
+}
+KeptDevice::~KeptDevice() {
+  int id = id_;
+  if (id_ >= 0 && cudaGetDevice(&id) == cudaSuccess && id != id_) cudaSetDevice(id_);
+}
+
 HostFlag::HostFlag(std::unique_ptr<SharedFile> file) : file_(std::move(file)) {
   void *p = nullptr;
   if (file_ == nullptr) {
-    check(cudaHostAlloc(&p, sizeof *word_, cudaHostAllocPortable | cudaHostAllocMapped),
+    check(cudaHostAlloc(&p, 2 * sizeof *word_, cudaHostAllocPortable | cudaHostAllocMapped),
           "allocating host memory");
     here_ = static_cast<uint32_t *>(p);
-    *here_ = 0;
+    here_[0] = here_[1] = 0;
   } else {
     check(cudaHostRegister(file_->at(), file_->bytes(),
                            cudaHostRegisterPortable | cudaHostRegisterMapped),
@@ -74,6 +78,11 @@ HostFlag::~HostFlag() {
     cudaFreeHost(here_);
 }
 bool HostFlag::raised() const { return *static_cast<volatile uint32_t *>(here_) != 0; }
+void HostFlag::abort() {
+  __atomic_store_n(here_ + 1, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(here_, 1, __ATOMIC_RELEASE);
+}
+bool HostFlag::aborted() const { return __atomic_load_n(here_ + 1, __ATOMIC_ACQUIRE) != 0; }
 
 namespace {
 
@@ -81,19 +90,8 @@ namespace {
 // into one, all of which another process would see.
 constexpr size_t kUnit = size_t(2) << 20;
 
-// allocation finds the start and the size of the allocation that p lies in, which only
-// the driver knows.
-void allocation(const void *p, unsigned char **start, size_t *bytes) {
-  using Range = int (*)(unsigned long long *, size_t *, unsigned long long);
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) throw Failure(MSCCLSH_EDEVICE, format("no driver: %s", dlerror()));
-  Range range = reinterpret_cast<Range>(dlsym(driver, "cuMemGetAddressRange_v2"));
-  unsigned long long base = 0;
-  const int result = range ? range(&base, bytes, reinterpret_cast<unsigned long long>(p)) : -1;
-  dlclose(driver);
-  if (result != 0) refused(format("the driver knows no allocation at %p (error %d)", p, result));
-  *start = reinterpret_cast<unsigned char *>(base);
-}
+// kStaged is what is copied to the device at once without waiting for its queue, bytes.
+constexpr size_t kStaged = size_t(256) << 10;
 
 }  // namespace
 
@@ -103,6 +101,13 @@ struct Device::Impl {
   cudaEvent_t begin = nullptr, end = nullptr;
   int multiprocessors = 0;
   int major = 0;  // compute capability
+  Order order;
+  // A stream of its own for copies to the device, through memory that stays where it is.
+  cudaStream_t copies = nullptr;
+  void *staged = nullptr;
+  uint64_t told = 0;                         // allocations told by a descriptor
+  std::map<unsigned char *, size_t> opened;  // of others, by a descriptor: their bytes
+  std::map<std::tuple<const void *, int32_t, size_t>, Fit> fits;
 };
 
 struct Device::Graph {
@@ -122,10 +127,15 @@ Device::Device(int32_t id) : id(id), impl_(new Impl) {
   check(cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking), "making a stream");
   check(cudaEventCreate(&impl_->begin), "making an event");
   check(cudaEventCreate(&impl_->end), "making an event");
+  impl_->order.open();
+  check(cudaStreamCreateWithFlags(&impl_->copies, cudaStreamNonBlocking), "making a stream");
+  check(cudaHostAlloc(&impl_->staged, kStaged, cudaHostAllocDefault), "allocating host memory");
 }
 
 Device::~Device() {
   if (cudaSetDevice(id) != cudaSuccess) return;
+  if (impl_->staged) cudaFreeHost(impl_->staged);
+  if (impl_->copies) cudaStreamDestroy(impl_->copies);
   if (impl_->end) cudaEventDestroy(impl_->end);
   if (impl_->begin) cudaEventDestroy(impl_->begin);
   if (impl_->stream) cudaStreamDestroy(impl_->stream);
@@ -167,6 +177,14 @@ void *Device::alloc(size_t bytes) {
   return p;
 }
 
+void *Device::alloc_now(size_t bytes) {
+  use(id);
+  const Relaxed relaxed;
+  void *p = nullptr;
+  check(cudaMalloc(&p, bytes), format("allocating %zu bytes on GPU %d", bytes, id).c_str());
+  return p;
+}
+
 void *Device::alloc_shared(size_t bytes) { return alloc((bytes / kUnit + 1) * kUnit); }
 
 void Device::free(void *p) {
@@ -175,29 +193,57 @@ void Device::free(void *p) {
   check(cudaFree(p), "freeing memory");
 }
 
-Export Device::tell(const void *p) {
+bool Device::reaches(const void *p) {
   use(id);
-  unsigned char *start = nullptr;
-  size_t bytes = 0;
-  allocation(p, &start, &bytes);
-  cudaIpcMemHandle_t handle;
-  static_assert(sizeof handle == sizeof Export::handle, "a handle's size");
-  cudaError_t e = cudaIpcGetMemHandle(&handle, start);
-  if (e != cudaSuccess) {
-    cudaGetLastError();
-    refused(
-        format("memory on GPU %d can't be told to other processes, as that of cudaMalloc can: %s",
-               id, cudaGetErrorString(e)));
-  }
+  const Relaxed relaxed;
+  return reachable(p);
+}
+
+uint64_t Device::identity(const void *p, size_t bytes) {
+  use(id);
+  const Relaxed relaxed;
+  const Allocation a = allocation_of(p);
+  const size_t offset = size_t(static_cast<const unsigned char *>(p) - a.start);
+  if (bytes > a.bytes - offset)
+    refused(format("%zu bytes from %p on reach beyond their allocation, of which %zu are left",
+                   bytes, p, a.bytes - offset));
+  return a.id;
+}
+
+Export Device::tell(const void *p, Fd *fd) {
+  use(id);
+  const Allocation a = allocation_of(p);
   Export to = {};
-  std::memcpy(to.handle, &handle, sizeof handle);
-  to.offset = static_cast<const unsigned char *>(p) - start;
-  to.bytes = int64_t(bytes);
+  to.offset = static_cast<const unsigned char *>(p) - a.start;
+  to.bytes = int64_t(a.bytes);
+  to.fd = -1;
+  if (a.ipc || fd == nullptr) {
+    cudaIpcMemHandle_t handle;
+    static_assert(sizeof handle == sizeof Export::handle, "a handle's size");
+    const cudaError_t e = cudaIpcGetMemHandle(&handle, a.start);
+    if (e != cudaSuccess) {
+      cudaGetLastError();
+      refused(
+          format("memory on GPU %d can't be told to other processes, as that of cudaMalloc can: %s",
+                 id, cudaGetErrorString(e)));
+    }
+    std::memcpy(to.handle, &handle, sizeof handle);
+    return to;
+  }
+  *fd = export_fd(p);
+  to.by_fd = 1;
+  const uint64_t name[] = {uint64_t(getpid()), uint64_t(id), ++impl_->told};
+  std::memcpy(to.handle, name, sizeof name);
   return to;
 }
 
 unsigned char *Device::map(const Export &e) {
   use(id);
+  if (e.by_fd) {
+    unsigned char *start = import_fd(e.fd, size_t(e.bytes), id);
+    impl_->opened[start] = size_t(e.bytes);
+    return start;
+  }
   cudaIpcMemHandle_t handle;
   std::memcpy(&handle, e.handle, sizeof handle);
   void *p = nullptr;
@@ -208,7 +254,14 @@ unsigned char *Device::map(const Export &e) {
 
 void Device::unmap(unsigned char *start) {
   use(id);
-  check(cudaIpcCloseMemHandle(start), "closing another process's memory");
+  const auto found = impl_->opened.find(start);
+  if (found == impl_->opened.end()) {
+    check(cudaIpcCloseMemHandle(start), "closing another process's memory");
+    return;
+  }
+  const size_t bytes = found->second;
+  impl_->opened.erase(found);
+  unmap_fd(start, bytes);
 }
 
 void Device::upload(void *to, const void *from, size_t bytes) {
@@ -231,36 +284,54 @@ void Device::fill(void *to, int value, size_t bytes) {
   sync();
 }
 
-Fit Device::fit(Kernel kernel, int32_t threads, size_t shared) {
+void Device::place(void *to, const void *from, size_t bytes) {
   use(id);
+  const Relaxed relaxed;
+  for (size_t done = 0; done < bytes; done += kStaged) {
+    const size_t n = std::min(kStaged, bytes - done);
+    std::memcpy(impl_->staged, static_cast<const unsigned char *>(from) + done, n);
+    check(cudaMemcpyAsync(static_cast<unsigned char *>(to) + done, impl_->staged, n,
+                          cudaMemcpyHostToDevice, impl_->copies),
+          "copying to the GPU");
+    check(cudaStreamSynchronize(impl_->copies), "copying to the GPU");
+  }
+}
+
+Fit Device::fit(Kernel kernel, int32_t threads, size_t shared) {
   const void *f = reinterpret_cast<const void *>(kernel);
+  const auto key = std::make_tuple(f, threads, shared);
+  const auto known = impl_->fits.find(key);
+  if (known != impl_->fits.end()) return known->second;
+  use(id);
+  const Relaxed relaxed;
   cudaFuncAttributes a;
   check(cudaFuncGetAttributes(&a, f), "loading the kernel");
   int per = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per, f, threads, shared),
         "asking how many blocks fit");
-  return {per * impl_->multiprocessors, a.numRegs};
+  return impl_->fits[key] = {per * impl_->multiprocessors, a.numRegs};
 }
 
 void Device::load(DivideKernel kernel) {
   use(id);
+  const Relaxed relaxed;
   cudaFuncAttributes a;
   check(cudaFuncGetAttributes(&a, reinterpret_cast<const void *>(kernel)), "loading the division");
 }
 
 void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared,
                     const Args &args) {
-  start(kernel, blocks, threads, shared, args, impl_->stream);
+  start(kernel, blocks, threads, shared, args, impl_->stream, true);
 }
 
 void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
-                    void *stream) {
+                    void *stream, bool overlaps) {
   impl_->others = true;
-  start(kernel, blocks, threads, shared, args, stream);
+  start(kernel, blocks, threads, shared, args, stream, overlaps);
 }
 
 void Device::start(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
-                   void *stream) {
+                   void *stream, bool overlaps) {
   use(id);
   // All blocks at once; and where a GPU can, they may start while the launch before still
   // runs, and do what does not depend on it.
@@ -275,7 +346,7 @@ void Device::start(Kernel kernel, int32_t blocks, int32_t threads, size_t shared
   c.dynamicSmemBytes = shared;
   c.stream = static_cast<cudaStream_t>(stream);
   c.attrs = attrs;
-  c.numAttrs = impl_->major >= 9 ? 2 : 1;
+  c.numAttrs = impl_->major >= 9 && overlaps ? 2 : 1;
   Args copy = args;
   void *params[] = {&copy};
   check(cudaLaunchKernelExC(&c, reinterpret_cast<const void *>(kernel), params),
@@ -286,13 +357,37 @@ void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n) {
   divide(kernel, runs, n, impl_->stream);
 }
 
-void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream) {
+void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream,
+                    const Bases &bases) {
   use(id);
-  void *params[] = {&runs, &n};
+  Bases copy = bases;
+  void *params[] = {&runs, &n, &copy};
   check(cudaLaunchKernel(reinterpret_cast<const void *>(kernel),
                          dim3(unsigned(2 * impl_->multiprocessors)), dim3(256), params, 0,
                          static_cast<cudaStream_t>(stream)),
         "launching the division");
+}
+
+void Device::copy(void *to, const void *from, size_t bytes, void *stream) {
+  use(id);
+  impl_->others = true;
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)),
+        "copying");
+}
+
+Device::Turn Device::begin_turn(void *stream) {
+  use(id);
+  return impl_->order.begin(static_cast<cudaStream_t>(stream));
+}
+
+void Device::end_turn(void *stream) { impl_->order.end(static_cast<cudaStream_t>(stream)); }
+
+uint64_t Device::turn() const { return impl_->order.turn(); }
+
+uint64_t Device::turns_done() {
+  use(id);
+  const Relaxed relaxed;
+  return impl_->order.done();
 }
 
 void Device::load(DataKernel kernel) {

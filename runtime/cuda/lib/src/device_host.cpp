@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device.h"
+#include "mscclsh_host_stream.h"
 
 namespace mscclsh {
 
@@ -37,20 +38,43 @@ const char *build_name() { return "host"; }
 int32_t default_threads() { return 4; }
 int32_t thread_unit() { return 1; }
 
+KeptDevice::KeptDevice() = default;
+KeptDevice::~KeptDevice() = default;
+
 HostFlag::HostFlag(std::unique_ptr<SharedFile> file)
     : file_(std::move(file)),
-      here_(file_ ? static_cast<uint32_t *>(file_->at()) : new uint32_t(0)),
+      here_(file_ ? static_cast<uint32_t *>(file_->at()) : new uint32_t[2]()),
       word_(here_) {}
 HostFlag::~HostFlag() {
-  if (!file_) delete here_;
+  if (!file_) delete[] here_;
 }
 bool HostFlag::raised() const { return load_flag(here_); }
+void HostFlag::abort() {
+  word32(here_ + 1).store(1, std::memory_order_release);
+  word32(here_).store(1, std::memory_order_release);
+}
+bool HostFlag::aborted() const { return word32(here_ + 1).load(std::memory_order_acquire) != 0; }
 
 namespace {
 
-void own_queue(const void *stream) {
-  if (stream != nullptr) invalid("a stream on the host, which has none: null is its queue");
-}
+// Meeting lets two threads wait for each other.
+class Meeting {
+ public:
+  void reach(int stage) {
+    std::lock_guard<std::mutex> lock(mu_);
+    stage_ = stage;
+    changed_.notify_all();
+  }
+  void wait(int stage) {
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait(lock, [&] { return stage_ >= stage; });
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  int stage_ = 0;
+};
 
 }  // namespace
 
@@ -67,6 +91,13 @@ struct Device::Impl {
   Graph *capturing = nullptr;
   int64_t begin = 0, end = 0;
   std::map<const unsigned char *, std::unique_ptr<SharedFile>> files;  // by their start
+  struct Allocation {
+    size_t bytes;
+    uint64_t id;
+  };
+  std::map<const unsigned char *, Allocation> known;  // memory of alloc and alloc_shared
+  uint64_t allocations = 0;                           // there have been so many
+  uint64_t turn = 0, turns_done = 0;                  // the latter under mu
   std::thread runner;
 
   void push(std::function<void()> f) {
@@ -77,6 +108,25 @@ struct Device::Impl {
     std::lock_guard<std::mutex> lock(mu);
     queue.push_back(std::move(f));
     changed.notify_all();
+  }
+
+  // push_on puts f where the queue is and where the stream is, null or one of
+  // mscclsh_host_stream.h, so that it keeps the order of both.
+  void push_on(void *stream, std::function<void()> f) {
+    if (stream == nullptr || capturing) {
+      push(std::move(f));
+      return;
+    }
+    const std::shared_ptr<Meeting> m = std::make_shared<Meeting>();
+    push([m, f = std::move(f)] {
+      m->wait(1);
+      f();
+      m->reach(2);
+    });
+    run_on(stream, [m] {
+      m->reach(1);
+      m->wait(2);
+    });
   }
 
   void run() {
@@ -197,25 +247,45 @@ void Device::open_peer(const Device &) {}
 bool Device::whole_lines(const Device &) { return true; }
 
 void *Device::alloc(size_t bytes) {
+  void *p = alloc_now(bytes);
+  std::memset(p, 0, bytes);
+  impl_->known[static_cast<unsigned char *>(p)] = {bytes, ++impl_->allocations};
+  return p;
+}
+
+void *Device::alloc_now(size_t bytes) {
   void *p = ::operator new(bytes + 1, std::align_val_t(256), std::nothrow);
   if (p == nullptr) refused(format("allocating %zu bytes of host memory failed", bytes));
-  std::memset(p, 0, bytes);
   return p;
 }
 
 void *Device::alloc_shared(size_t bytes) {
   std::unique_ptr<SharedFile> f(new SharedFile(bytes + 1));
-  void *p = f->at();
-  impl_->files[static_cast<unsigned char *>(p)] = std::move(f);
+  unsigned char *p = static_cast<unsigned char *>(f->at());
+  impl_->files[p] = std::move(f);
+  impl_->known[p] = {bytes, ++impl_->allocations};
   return p;
 }
 
 void Device::free(void *p) {
+  impl_->known.erase(static_cast<unsigned char *>(p));
   if (impl_->files.erase(static_cast<unsigned char *>(p)) == 0)
     ::operator delete(p, std::align_val_t(256));
 }
 
-Export Device::tell(const void *p) {
+bool Device::reaches(const void *) { return true; }
+
+uint64_t Device::identity(const void *p, size_t bytes) {
+  const unsigned char *at = static_cast<const unsigned char *>(p);
+  auto f = impl_->known.upper_bound(at);
+  if (f == impl_->known.begin() || (--f, size_t(at - f->first) >= f->second.bytes)) return 0;
+  if (bytes > f->second.bytes - size_t(at - f->first))
+    refused(format("%zu bytes from %p on reach beyond their allocation of %zu bytes", bytes, p,
+                   f->second.bytes));
+  return f->second.id;
+}
+
+Export Device::tell(const void *p, Fd *) {
   const unsigned char *at = static_cast<const unsigned char *>(p);
   auto f = impl_->files.upper_bound(at);
   if (f == impl_->files.begin() || (--f, size_t(at - f->first) >= f->second->bytes()))
@@ -253,14 +323,21 @@ void Device::fill(void *to, int value, size_t bytes) {
   std::memset(to, value, bytes);
 }
 
+void Device::place(void *to, const void *from, size_t bytes) { std::memcpy(to, from, bytes); }
+
 Fit Device::fit(Kernel, int32_t threads, size_t) { return {kHostThreads / threads, 0}; }
 
 void Device::load(DivideKernel) {}
 
 void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared,
                     const Args &args) {
+  launch(kernel, blocks, threads, shared, args, nullptr);
+}
+
+void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
+                    void *stream, bool) {
   Impl *impl = impl_.get();
-  impl->push([=] {
+  impl->push_on(stream, [=] {
     std::string error = run_blocks(kernel, blocks, threads, shared, args);
     if (error.empty()) return;
     std::lock_guard<std::mutex> lock(impl->mu);
@@ -268,19 +345,36 @@ void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t share
   });
 }
 
-void Device::launch(Kernel kernel, int32_t blocks, int32_t threads, size_t shared, const Args &args,
-                    void *stream) {
-  own_queue(stream);
-  launch(kernel, blocks, threads, shared, args);
-}
-
 void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n) {
-  impl_->push([=] { kernel(runs, n); });
+  divide(kernel, runs, n, nullptr);
 }
 
-void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream) {
-  own_queue(stream);
-  divide(kernel, runs, n);
+void Device::divide(DivideKernel kernel, const DivideRun *runs, int64_t n, void *stream,
+                    const Bases &bases) {
+  impl_->push_on(stream, [=] { kernel(runs, n, bases); });
+}
+
+void Device::copy(void *to, const void *from, size_t bytes, void *stream) {
+  impl_->push_on(stream, [=] { std::memcpy(to, from, bytes); });
+}
+
+// The queue keeps turns in order.
+Device::Turn Device::begin_turn(void *) { return {false, true}; }
+
+void Device::end_turn(void *) {
+  Impl *impl = impl_.get();
+  const uint64_t turn = ++impl->turn;
+  impl->push([=] {
+    std::lock_guard<std::mutex> lock(impl->mu);
+    impl->turns_done = turn;
+  });
+}
+
+uint64_t Device::turn() const { return impl_->turn; }
+
+uint64_t Device::turns_done() {
+  std::lock_guard<std::mutex> lock(impl_->mu);
+  return impl_->turns_done;
 }
 
 void Device::load(DataKernel) {}

@@ -173,7 +173,7 @@ void Expectation::add_junk() {
   for (int32_t r = 0; r < prog_->comm->ranks(); r++) {
     if (!local(r)) continue;
     for (int32_t b = 0; b < 3; b++) {
-      const int64_t bytes = prog_->own(r, b) ? prog_->chunks(r, b) * prog_->chunk_bytes() : 0;
+      const int64_t bytes = prog_->own(r, b) ? prog_->buffer_bytes(r, b) : 0;
       if (bytes == 0) continue;
       Table &t = sides_[size_t(prog_->comm->device_of(r))].junk;
       t.runs.push_back({prog_->range(r, b, 0, bytes), bytes / elem_, t.elems(), 0, 0, 1});
@@ -210,11 +210,14 @@ void Expectation::launch(int32_t device, DataKernel kernel, const Table &t, Data
 
 void Expectation::generate(uint64_t seed) {
   prog_->comm->check_alive();
+  // Peers reach into a rank's memory before and after its own launch.
+  if (prog_->one_sided()) prog_->comm->sync();
   args_.seed = seed;
   for (size_t i = 0; i < sides_.size(); i++) {
     launch(int32_t(i), kernels_.generate, sides_[i].junk, args_);
     launch(int32_t(i), kernels_.generate, sides_[i].inputs, args_);
   }
+  if (prog_->one_sided()) prog_->comm->sync();
 }
 
 void Expectation::verify(uint64_t seed) {

@@ -7,10 +7,11 @@
 namespace mscclsh {
 
 template <class T>
-MSCCLSH_DEV void divide_runs(const DivideRun *runs, int64_t n, int64_t id, int64_t threads) {
+MSCCLSH_DEV void divide_runs(const DivideRun *runs, int64_t n, const Bases &bases, int64_t id,
+                             int64_t threads) {
   using Bits = typename T::Bits;
   for (int64_t r = 0; r < n; r++) {
-    Bits *at = reinterpret_cast<Bits *>(runs[r].at);
+    Bits *at = reinterpret_cast<Bits *>(rebased(bases, runs[r].at));
     for (int64_t i = id; i < runs[r].elems; i += threads) at[i] = T::divide(at[i], runs[r].divisor);
   }
 }
@@ -27,8 +28,8 @@ void quick_kernel(const Thread &t, const Args &a, unsigned char *shared) {
 }
 
 template <class T>
-void divide_kernel(const DivideRun *runs, int64_t n) {
-  divide_runs<T>(runs, n, 0, 1);
+void divide_kernel(const DivideRun *runs, int64_t n, Bases bases) {
+  divide_runs<T>(runs, n, bases, 0, 1);
 }
 #else
 template <class T, Op kOp, Protocol kProto>
@@ -46,8 +47,9 @@ __global__ void __launch_bounds__(kMaxThreads, 1) quick_kernel(const __grid_cons
 }
 
 template <class T>
-__global__ void divide_kernel(const DivideRun *runs, int64_t n) {
-  divide_runs<T>(runs, n, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
+__global__ void divide_kernel(const DivideRun *runs, int64_t n,
+                              const __grid_constant__ Bases bases) {
+  divide_runs<T>(runs, n, bases, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
                  int64_t(gridDim.x) * blockDim.x);
 }
 #endif

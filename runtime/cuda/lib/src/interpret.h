@@ -3,6 +3,7 @@
 #define MSCCLSH_INTERPRET_H
 
 #include "connect.h"
+#include "rebase.h"
 
 namespace mscclsh {
 
@@ -50,6 +51,7 @@ class Interpreter {
     t_.sync();
     window_start_ = 0;
     next_window_ = a_.window;
+    if (a_.rebases) rebase(b_.n_steps);
     for (int i = t_.id; i < b_.n_ends; i += t_.size) {
       End &e = ends_[i];
       e.first = *e.seq;
@@ -86,7 +88,18 @@ class Interpreter {
          (left < a_.window ? left : a_.window) * sizeof(Step));
     window_start_ = step_;
     next_window_ = step_ + a_.window;
+    if (a_.rebases) {
+      t_.sync();
+      rebase(left);
+    }
     t_.sync();
+  }
+
+  // rebase is for steps of which so many are left. The last threads begin: the first ones
+  // have connections to look after.
+  MSCCLSH_DEV void rebase(int left) {
+    rebase_steps(a_.bases, window_, uint32_t(left < a_.window ? left : a_.window),
+                 t_.size - 1 - t_.id, t_.size);
   }
 
   // meet is a barrier. A thread whose message did not come goes on to it, so that all

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "prog.h"
+#include "build.h"
 
 namespace mscclsh {
 
@@ -56,37 +56,6 @@ bool Prog::is_exchange(const ThreadBlock &tb, int32_t i) const {
          r.dep_start == r.dep_end;
 }
 
-// set_ways says how the messages of a Direct program get across.
-void Prog::set_ways(const ThreadBlock &tb, Step *steps) const {
-  for (int32_t i = 0; i < tb.steps; i++) {
-    const size_t global = size_t(tb.first_step + i);
-    Step &s = steps[i];
-    if (receives(s.kind)) {
-      const mscclsh_step &from = steps_[size_t(partner_in_[global])];
-      s.in_way = reduces(s.kind) ? kPull : kPush;
-      const bool source = from.kind == kSend;
-      if (s.in_way == kPull)
-        s.x = far_place(tb.rank, steps_[global].recv_peer, source ? from.src_buf : from.dst_buf,
-                        source ? from.src_chunk : from.dst_chunk);
-      if (is_exchange(tb, i - 1)) s.flags |= kArrived;
-    }
-    if (sends(s.kind)) {
-      const mscclsh_step &to = steps_[size_t(partner_out_[global])];
-      s.out_way = reduces(to.kind) ? kPull : kPush;
-      if (s.out_way == kPush)
-        s.far = far_place(tb.rank, steps_[global].send_peer, to.dst_buf, to.dst_chunk);
-      if (is_exchange(tb, i)) {
-        s.flags |= kExchange;
-        // Both end together: the receive's post, which is the later one, stands for both.
-        steps[i + 1].post |= s.post;
-        s.post = 0;
-        s.in = steps[i + 1].in;
-        s.in_before = steps[i + 1].in_before;
-      }
-    }
-  }
-}
-
 // early says whether a step of a Direct program arrives without waiting for anybody: it
 // depends on nothing and is the first of its thread block, or the receive of an exchange
 // that is.
@@ -100,14 +69,44 @@ bool Prog::early(int32_t global) const {
   return i == 0 && steps_[size_t(tb.first_step)].dep_start == steps_[size_t(tb.first_step)].dep_end;
 }
 
+// set_ways says how the messages of a Direct program get across.
+void Prog::Builder::set_ways(const ThreadBlock &tb, Step *steps) const {
+  for (int32_t i = 0; i < tb.steps; i++) {
+    const size_t global = size_t(tb.first_step + i);
+    Step &s = steps[i];
+    if (receives(s.kind)) {
+      const mscclsh_step &from = p_.steps_[size_t(p_.partner_in_[global])];
+      s.in_way = reduces(s.kind) ? kPull : kPush;
+      const bool source = from.kind == kSend;
+      if (s.in_way == kPull)
+        s.x = place(p_.steps_[global].recv_peer, source ? from.src_buf : from.dst_buf,
+                    source ? from.src_chunk : from.dst_chunk);
+      if (p_.is_exchange(tb, i - 1)) s.flags |= kArrived;
+    }
+    if (sends(s.kind)) {
+      const mscclsh_step &to = p_.steps_[size_t(p_.partner_out_[global])];
+      s.out_way = reduces(to.kind) ? kPull : kPush;
+      if (s.out_way == kPush) s.far = place(p_.steps_[global].send_peer, to.dst_buf, to.dst_chunk);
+      if (p_.is_exchange(tb, i)) {
+        s.flags |= kExchange;
+        // Both end together: the receive's post, which is the later one, stands for both.
+        steps[i + 1].post |= s.post;
+        s.post = 0;
+        s.in = steps[i + 1].in;
+        s.in_before = steps[i + 1].in_before;
+      }
+    }
+  }
+}
+
 // joins says whether step k of a thread block can be done in one pass with step i and
 // those between, all joined already.
 //
 // The first step's message leaves no earlier than the others' slots are free. That must
 // not depend on it: a connection that carries no more messages a launch than a receiver
 // may keep to itself waits at most for its receiver to enter this launch.
-bool Prog::joins(const ThreadBlock &tb, const Step *steps, const End *ends, int32_t i,
-                 int32_t k) const {
+bool Prog::Builder::joins(const ThreadBlock &tb, const Step *steps, const End *ends, int32_t i,
+                          int32_t k) const {
   const Step &first = steps[i], &last = steps[k - 1], &s = steps[k];
   if (s.count != first.count || s.deps > 0 || last.post) return false;
   if ((s.flags | last.flags) & (kExchange | kArrived | kStrict)) return false;
@@ -127,15 +126,16 @@ bool Prog::joins(const ThreadBlock &tb, const Step *steps, const End *ends, int3
     if (adds && (sends(steps[j].kind) || (receives(s.kind) && steps[j].in == s.in))) return false;
     if (sends(s.kind) && sends(steps[j].kind) && steps[j].out == s.out) return false;
   }
-  if (wire_.protocol != kDirect && sends(s.kind) && ends[s.out].per_tile * tiles_ > wire_.slots)
+  if (p_.wire_.protocol != kDirect && sends(s.kind) &&
+      ends[s.out].per_tile * s_.tiles > p_.wire_.slots)
     return false;
-  return wire_.protocol != kDirect || joins_direct(tb, first, s, i, k);
+  return p_.wire_.protocol != kDirect || joins_direct(tb, first, s, i, k);
 }
 
 // joins_direct adds what holds without slots: the messages of one pass all get across in
 // the same way, and their other sides are there without any of the pass being done.
-bool Prog::joins_direct(const ThreadBlock &tb, const Step &first, const Step &s, int32_t i,
-                        int32_t k) const {
+bool Prog::Builder::joins_direct(const ThreadBlock &tb, const Step &first, const Step &s, int32_t i,
+                                 int32_t k) const {
   const int32_t me = tb.first_step + k, leader = tb.first_step + i;
   // What is read and written at peers in one pass must be the same or apart.
   const unsigned char *at[] = {s.in_way == kPull ? s.x : nullptr,
@@ -151,26 +151,26 @@ bool Prog::joins_direct(const ThreadBlock &tb, const Step &first, const Step &s,
   if (first.kind == kSend && first.out_way == kPull)
     return s.kind == kSend && s.out_way == kPull;  // nobody waits before this
   if (first.kind == kSend)
-    return s.kind == kSend && s.out_way == kPush && early(partner_out_[size_t(me)]) &&
-           early(partner_out_[size_t(leader)]);
+    return s.kind == kSend && s.out_way == kPush && p_.early(p_.partner_out_[size_t(me)]) &&
+           p_.early(p_.partner_out_[size_t(leader)]);
   // What an rcs or rrcs holds is there only after its own message.
   auto ready = [&](int32_t step) {
-    const int32_t from = partner_in_[size_t(step)];
-    return steps_[size_t(from)].kind == kSend && early(from);
+    const int32_t from = p_.partner_in_[size_t(step)];
+    return p_.steps_[size_t(from)].kind == kSend && p_.early(from);
   };
   if (first.kind != kRrc || !ready(leader)) return false;
   if (s.kind == kRrc) return ready(me);
-  return s.kind == kSend && s.out_way == kPush && early(partner_out_[size_t(me)]);
+  return s.kind == kSend && s.out_way == kPush && p_.early(p_.partner_out_[size_t(me)]);
 }
 
 // join_steps joins steps of a thread block. Those of several messages stay alone, and
 // nothing is joined over the end of what lies in shared memory at once.
-void Prog::join_steps(const ThreadBlock &tb, int32_t regime, int32_t window, const End *ends,
-                      Step *steps) const {
+void Prog::Builder::join_steps(const ThreadBlock &tb, int32_t regime, int32_t window,
+                               const End *ends, Step *steps) const {
   for (int32_t i = 0; i < tb.steps; i += 1 + steps[i].join) {
     const uint8_t kind = steps[i].kind;
-    if (kind == kNop || (wire_.protocol != kDirect && steps[i].count > regime)) continue;
-    if (wire_.protocol == kDirect && kind != kSend && kind != kRrc) continue;
+    if (kind == kNop || (p_.wire_.protocol != kDirect && steps[i].count > regime)) continue;
+    if (p_.wire_.protocol == kDirect && kind != kSend && kind != kRrc) continue;
     int32_t k = i + 1;
     while (k < tb.steps && k / window == i / window && k - i <= kMaxJoin &&
            joins(tb, steps, ends, i, k))
@@ -209,8 +209,8 @@ constexpr size_t kTouches = 64;
 // With LL and LL128 each thread sends its parts of a message once it has taken its own parts
 // of those before. In a shorter message some threads have none, so that it does not say that
 // those before were taken whole, unless the threads have met.
-void Prog::set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) const {
-  std::vector<Touch> touched;
+void Prog::Builder::set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) const {
+  std::vector<Touch> touched, now;
   int32_t taken = 0;  // chunks of the longest message since the threads last met
   for (int32_t i = 0; i < tb.steps; i += 1 + steps[i].join) {
     Step &s = steps[i];
@@ -221,8 +221,8 @@ void Prog::set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) cons
       gives |= sends(steps[k].kind);
     }
     const bool messages = sends(s.kind) || receives(s.kind) || s.join > 0;
-    const int32_t way = messages && wire_.protocol != kSimple ? 1 : 0;
-    std::vector<Touch> now;
+    const int32_t way = messages && p_.wire_.protocol != kSimple ? 1 : 0;
+    now.clear();
     const int64_t bytes = s.count * chunk_bytes_;
     for (int32_t k = i; k <= i + s.join; k++) {
       if (steps[k].x && steps[k].in_way != kPull)
@@ -230,10 +230,10 @@ void Prog::set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) cons
       if (steps[k].y) now.push_back({steps[k].y, steps[k].y + bytes, way, false});
       if (steps[k].dst) now.push_back({steps[k].dst, steps[k].dst + bytes, way, true});
     }
-    const bool met = s.deps > 0 || (messages && wire_.protocol == kDirect);
+    const bool met = s.deps > 0 || (messages && p_.wire_.protocol == kDirect);
     if (met) touched.clear();
     if (met || (s.flags & kStrict)) taken = 0;
-    bool meet = touched.size() > kTouches || (messages_order_ && gives && chunks < taken);
+    bool meet = touched.size() > kTouches || (p_.messages_order_ && gives && chunks < taken);
     for (const Touch &t : touched)
       for (const Touch &n : now) meet |= t.conflicts(n);
     if (meet) {
@@ -245,8 +245,8 @@ void Prog::set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) cons
     touched.insert(touched.end(), now.begin(), now.end());
     bool meets_after = steps[i + s.join].post;
     for (int32_t k = i; k <= i + s.join; k++)
-      meets_after |= sends(steps[k].kind) && wire_.protocol == kSimple;
-    if (meets_after || (messages && wire_.protocol == kDirect)) touched.clear();
+      meets_after |= sends(steps[k].kind) && p_.wire_.protocol == kSimple;
+    if (meets_after || (messages && p_.wire_.protocol == kDirect)) touched.clear();
     if (meets_after || (s.flags & kStrict)) taken = 0;
   }
 }

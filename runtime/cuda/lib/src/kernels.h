@@ -14,11 +14,10 @@ constexpr int kMaxThreads = 512;
 
 #if defined(MSCCLSH_HOST)
 using Kernel = void (*)(const Thread &, const Args &, unsigned char *shared);
-using DivideKernel = void (*)(const DivideRun *, int64_t runs);
 #else
 using Kernel = void (*)(Args);
-using DivideKernel = void (*)(const DivideRun *, int64_t runs);
 #endif
+using DivideKernel = void (*)(const DivideRun *, int64_t runs, Bases);
 
 // Kernels are those of one data type; null where the build has none.
 struct Kernels {

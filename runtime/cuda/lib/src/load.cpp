@@ -1,4 +1,5 @@
 // Checking a program and finding its connections.
+#include <algorithm>
 #include <map>
 
 #include "prog.h"
@@ -63,6 +64,7 @@ uint64_t Prog::build(const mscclsh_program &p) {
   }
   steps_.assign(p.steps, p.steps + steps);
   find_ends();
+  find_extents();
   uint64_t d = digest(0, steps_.data(), steps_.size());
   d = digest(digest(d, &wire_.protocol, 1), &wire_.slots, 1);
   d = digest(digest(d, &wire_.slot_bytes, 1), first_tb_.data(), first_tb_.size());
@@ -194,6 +196,36 @@ void Prog::find_ends() {
       refused(format("rank %d thread block %d has %zu connections, more than %d", tb.rank, tb.tb,
                      tb.ends.size(), kMaxEnds));
   }
+}
+
+// find_extents finds what each device's tables take, and which part of each buffer steps
+// touch; peers, too, touch only what is some step's.
+void Prog::find_extents() {
+  touched_.assign(chunks_.size(), Touched());
+  auto touch = [&](int32_t rank, int32_t buf, int32_t chunk, int32_t count) {
+    const size_t i = size_t(3 * rank + buf);
+    Touched &t = touched_[size_t(3 * rank + base_buf_[i])];
+    const int32_t begin = base_chunk_[i] + chunk, end = begin + count;
+    const bool first = t.begin == t.end;
+    t.begin = first ? begin : std::min(t.begin, begin);
+    t.end = first ? end : std::max(t.end, end);
+  };
+  for (const ThreadBlock &tb : tbs_) {
+    size_t deps = 0;
+    for (int32_t i = tb.first_step; i < tb.first_step + tb.steps; i++) {
+      const mscclsh_step &s = steps_[size_t(i)];
+      if (reads_src(s.kind)) touch(tb.rank, s.src_buf, s.src_chunk, s.count);
+      if (writes_dst(s.kind)) touch(tb.rank, s.dst_buf, s.dst_chunk, s.count);
+      deps += size_t(s.dep_end - s.dep_start);
+    }
+    if (!comm->local(tb.rank)) continue;
+    Grid &g = grids_[size_t(comm->device_of(tb.rank))];
+    g.max_ends = std::max(g.max_ends, tb.ends.size());
+    g.max_steps = std::max(g.max_steps, size_t(tb.steps));
+    g.max_deps = std::max(g.max_deps, deps);
+  }
+  for (const mscclsh_divide &d : divides_)
+    if (d.count > 0) touch(d.rank, 1, d.chunk, d.count);
 }
 
 void Prog::use_end(ThreadBlock *tb, int32_t step, bool sends) {

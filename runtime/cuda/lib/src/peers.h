@@ -3,6 +3,7 @@
 #ifndef MSCCLSH_PEERS_H
 #define MSCCLSH_PEERS_H
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -17,9 +18,11 @@ using Bytes = std::vector<unsigned char>;
 // Export is memory of one process as it is told to the others, which map what the
 // handle names, the whole of an allocation.
 struct Export {
-  unsigned char handle[64];
-  int64_t offset;  // where the memory starts in it
-  int64_t bytes;   // of the allocation; 0: no memory
+  unsigned char handle[64];  // no other allocation's, of this process or of others
+  int64_t offset;            // where the memory starts in it
+  int64_t bytes;             // of the allocation; 0: no memory
+  int32_t by_fd;             // 1: it is opened by a descriptor, fd, of whoever opens it
+  int32_t fd;
 };
 
 // append and item write and read lists of one plain type.
@@ -81,7 +84,7 @@ class Peers {
   std::vector<int32_t> process_of_;
   std::vector<int> watched_;  // of each process: a descriptor, or -1
   uint64_t turn_ = 0;
-  bool broken_ = false;
+  std::atomic<bool> broken_{false};
 };
 
 }  // namespace mscclsh

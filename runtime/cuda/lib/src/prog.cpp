@@ -20,7 +20,7 @@ void Prog::ready() const {
 unsigned char *Prog::range(int32_t rank, int32_t buf, int64_t offset, int64_t bytes) {
   if (!prepared_) invalid("the program is not prepared for a size");
   owner(rank, buf);
-  const int64_t have = chunks_[size_t(3 * rank + buf)] * chunk_bytes_;
+  const int64_t have = buffer_bytes(rank, buf);
   if (offset < 0 || bytes < 0 || offset > have || bytes > have - offset)
     invalid(format("bytes %lld to %lld of buffer %d of rank %d, which has %lld",
                    static_cast<long long>(offset), static_cast<long long>(offset + bytes), buf,
@@ -53,7 +53,7 @@ void Prog::download(int32_t rank, int32_t buf, int64_t offset, void *to, int64_t
 
 void Prog::fill(int32_t rank, int32_t buf, int32_t value) {
   owner(rank, buf);
-  const int64_t bytes = chunks_[size_t(3 * rank + buf)] * chunk_bytes_;
+  const int64_t bytes = buffer_bytes(rank, buf);
   unsigned char *at = range(rank, buf, 0, bytes);
   comm->sync();
   if (bytes > 0) device_of(rank).fill(at, value, size_t(bytes));

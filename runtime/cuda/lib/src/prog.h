@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm.h"
+#include "launch.h"
 #include "peers_views.h"
 
 namespace mscclsh {
@@ -41,7 +42,19 @@ struct ThreadBlock {
   std::vector<int32_t> in, out;  // of each step: index into ends, or -1
 };
 
-// Grid is what one device launches.
+// Touched are the chunks of a buffer of its own that steps touch: from begin up to end.
+struct Touched {
+  int32_t begin = 0, end = 0;
+};
+
+// Grid is what one device launches. Its counters are of the program, not of a size: launches
+// of all that it is prepared for or bound to are counted together, by the device as they
+// end, and since a device runs them one after the other all of its thread blocks agree on
+// the count. What a thread block posts is the count in the upper half of a word and its
+// progress below (see Args). In whatever launch, of however many tiles and steps, that is
+// more than all that was posted in earlier ones, and nothing posted then is as much as what
+// is waited for now. Kernels for short programs whose thread blocks don't wait for each
+// other neither post nor count, all blocks of a launch alike.
 struct Grid {
   std::vector<int32_t> blocks;      // indexes into Prog::tbs_
   unsigned char *tables = nullptr;  // the blocks' tables
@@ -54,12 +67,14 @@ struct Grid {
   size_t shared = 0;  // bytes
   Args args = {};
   Device::Graph *graph = nullptr;
+  // Of the block that has most: connections, steps and dependencies.
+  size_t max_ends = 0, max_steps = 0, max_deps = 0;
 };
 
 class Prog {
  public:
   Prog(Comm *comm, const mscclsh_program &p);
-  ~Prog();
+  virtual ~Prog();
   Prog(const Prog &) = delete;
   Prog &operator=(const Prog &) = delete;
 
@@ -75,7 +90,7 @@ class Prog {
   void capture(int32_t launches, const std::vector<Prog *> &then = {});
   double replay(int32_t replays);
   void waits(std::vector<mscclsh_wait> *to);
-  int64_t events(mscclsh_event *to, int64_t n);
+  virtual int64_t events(mscclsh_event *to, int64_t n);
 
   // What expect.cpp asks: chunks of a buffer, whether it is one of its own, and where
   // bytes of it lie.
@@ -84,41 +99,66 @@ class Prog {
   bool own(int32_t rank, int32_t buf) const { return base_buf_[size_t(3 * rank + buf)] == buf; }
   unsigned char *range(int32_t rank, int32_t buf, int64_t offset, int64_t bytes);
 
+  // buffer_bytes is the size of a buffer. Scratch of a one-sided program may take several
+  // times its chunks.
+  int64_t buffer_bytes(int32_t rank, int32_t buf) const {
+    return chunks(rank, buf) * chunk_bytes_ * (buf == 2 ? scratch_times_ : 1);
+  }
+  // one_sided is whether peers may touch a rank's memory between its launches.
+  virtual bool one_sided() const { return false; }
+
+  // fits loads the kernels for a data type and a reduction, and refuses what can't be
+  // resident at once with any of them.
+  void fits(int32_t dtype, int32_t op, int32_t threads, mscclsh_prepared *out);
+
+  // What call.cpp asks. sizing checks a size; image makes what lies in the memory of a
+  // device, an index, to run it there; choose takes a kernel for it, and as many threads.
+  Sizing sizing(const mscclsh_size &size) const;
+  Image image(const Sizing &s, int32_t device, const Places &at);
+  void choose(const Sizing &s, const Shape &shape, Kernel *kernel, int32_t *threads,
+              size_t *shared) const;
+  void fit(int32_t device, Kernel kernel, int32_t threads, size_t shared, mscclsh_prepared *out);
+  int32_t blocks(int32_t device) const { return int32_t(grids_[size_t(device)].blocks.size()); }
+  Touched touched(int32_t rank, int32_t buf) const { return touched_[size_t(3 * rank + buf)]; }
+  int32_t base_buf(int32_t rank, int32_t buf) const { return base_buf_[size_t(3 * rank + buf)]; }
+  int32_t base_chunk(int32_t rank, int32_t buf) const {
+    return base_chunk_[size_t(3 * rank + buf)];
+  }
+  bool direct() const { return wire_.protocol == kDirect; }
+  int32_t calls = 0;  // that are bound
+
   Comm *const comm;
 
- private:
+ protected:
+  // For OneProg, which loads by itself.
+  Prog(Comm *comm, const Wire &wire) : comm(comm), wire_(wire), views_(comm) {}
+
   // load.cpp
   uint64_t build(const mscclsh_program &p);
   void check_shape(const mscclsh_program &p) const;
   void check_step(const ThreadBlock &tb, int32_t i) const;
   void free_loaded();
   void find_ends();
+  void find_extents();
   void use_end(ThreadBlock *tb, int32_t step, bool sends);
   std::string name(const ThreadBlock &tb, int32_t step) const;
 
   // prepare.cpp
-  void set_size(const mscclsh_size &size);
+  virtual void set_size(const mscclsh_size &size);
   void free_prepared();
   void allocate(int32_t misalign, int32_t elem);
-  void build_tables(const mscclsh_size &size);
-  bool build_grid(const mscclsh_size &size, int32_t device);
-  bool is_quick(const ThreadBlock &tb, int32_t regime, const Step *steps, const End *ends);
-  void fill_table(const ThreadBlock &tb, unsigned char *table, const Grid &grid, int32_t block,
-                  int32_t regime) const;
-  void count_messages(const ThreadBlock &tb, int32_t regime, Step *steps, End *ends) const;
-  unsigned char *far_place(int32_t from, int32_t rank, int32_t buf, int32_t chunk) const;
+  virtual void build_tables(const mscclsh_size &size);
+  Sizing kernels(int32_t dtype, int32_t op, int32_t threads) const;
+  void work_out();
+  size_t shared_bytes(const Grid &g) const;
+
+  // build.cpp and join.cpp
+  class Builder;
 
   // join.cpp
   void match_messages();
   bool is_exchange(const ThreadBlock &tb, int32_t i) const;
   bool early(int32_t global) const;
-  void set_ways(const ThreadBlock &tb, Step *steps) const;
-  bool joins(const ThreadBlock &tb, const Step *steps, const End *ends, int32_t i, int32_t k) const;
-  bool joins_direct(const ThreadBlock &tb, const Step &first, const Step &s, int32_t i,
-                    int32_t k) const;
-  void join_steps(const ThreadBlock &tb, int32_t regime, int32_t window, const End *ends,
-                  Step *steps) const;
-  void set_meetings(const ThreadBlock &tb, int32_t regime, Step *steps) const;
 
   // share.cpp
   class Sharing;
@@ -126,7 +166,6 @@ class Prog {
   bool shares(const ThreadBlock &tb, int32_t i) const;
 
   // prepare.cpp
-  void add_divides(int32_t elem);
   void fit(mscclsh_prepared *out);
   unsigned char *place(int32_t rank, int32_t buf, int32_t chunk) const;
 
@@ -146,6 +185,7 @@ class Prog {
   std::vector<mscclsh_divide> divides_;
   std::vector<int32_t> first_tb_;  // [ranks+1], into tbs_
   std::vector<ThreadBlock> tbs_;
+  std::vector<Touched> touched_;  // [ranks*3]; what lies inside another buffer counts there
   // Direct: of each step, the one that sends what it receives, and that receives what it
   // sends, or -1.
   std::vector<int32_t> partner_in_, partner_out_;
@@ -162,12 +202,11 @@ class Prog {
   std::shared_ptr<int> turn_;                 // another one whenever prepared anew
   std::vector<std::weak_ptr<int>> recorded_;  // turns of the graph's other programs
   int64_t chunk_bytes_ = 0, tile_bytes_ = 0, tiles_ = 0;
+  int32_t scratch_times_ = 1;  // bytes of scratch for each byte of its chunks
   int32_t threads_ = 0;
-  Kernel kernel_ = nullptr, kernel_quick_[2] = {};  // the latter without and with dependencies
-  bool has_deps_ = false;                           // in this process
-  int64_t longest_ = 0;                             // message, bytes
+  Kernel kernel_ = nullptr;
   DivideKernel divide_ = nullptr;
-  bool divides_now_ = false;
+  Sizing sizing_;  // that it is prepared for
 };
 
 }  // namespace mscclsh

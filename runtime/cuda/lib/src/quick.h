@@ -13,6 +13,7 @@
 #define MSCCLSH_QUICK_H
 
 #include "connect.h"
+#include "rebase.h"
 
 namespace mscclsh {
 
@@ -98,6 +99,7 @@ class Quick {
       *reinterpret_cast<Pair *>(head + i) = load16(table + i);
     if (t_.id == 0) s_.claimed = 0;
     t_.sync_warp();
+    if (a_.rebases) rebase_steps(a_.bases, steps_, uint32_t(b_.n_steps), t_.id, kWarp);
     wait_for_earlier();
     let_next_start();  // after the wait, so that no more than one launch is ahead
     // What is asked for first comes while the rest is asked for: each takes long.

@@ -115,6 +115,21 @@ struct Event {
   int64_t begin, end;
 };
 
+// Bases are what a launch of a bound call adds to places in its tables. A place in the
+// caller's input stands there as its distance from the last multiple of kPlace before the
+// input's start, with number 1 in its top bits; one in the output likewise, with number 2.
+// Adding the base takes the number away as well. All other places are addresses: those of
+// GPUs end below 2^57, so that their number is 0 and they stay.
+struct Bases {
+  uint64_t of[3];  // by number; of[0] is 0
+};
+
+// kNumberBit is the lowest bit of a place's number.
+constexpr int kNumberBit = 62;
+
+// kPlace: buffers that start as many bytes past a multiple of it are alike to all kernels.
+constexpr uint32_t kPlace = 128;
+
 // Args is the kernel's parameter. A thread block posts a step as
 // launch << 32 | tile * steps + step + 1, so that what is posted only grows.
 struct Args {
@@ -136,6 +151,8 @@ struct Args {
   // A connection has more slots than its program relies on, by at least the number of
   // messages that a receiver may take before it says so. Both are powers of two.
   int32_t slots, withheld;
+  uint32_t rebases;  // 1: steps have places to which bases are to be added
+  Bases bases;
 };
 
 // DivideRun is a run of elements that avg divides.

@@ -431,12 +431,13 @@ int main(int argc, char **argv) {
   struct {
     const char *name;
     void (*run)();
-  } tests[] = {
-      {"programs", test_programs},       {"types", test_types},       {"long", test_long},
-      {"alternating", test_alternating}, {"wrap", test_wrap},         {"graph", test_graph},
-      {"watchdog", test_watchdog},       {"refusals", test_refusals}, {"trace", test_trace},
-      {"attach", test_attach},           {"nothing", test_nothing},   {"quick", test_quick},
-      {"answers", test_answers}};
+  } tests[] = {{"programs", test_programs}, {"types", test_types},
+               {"long", test_long},         {"alternating", test_alternating},
+               {"wrap", test_wrap},         {"graph", test_graph},
+               {"watchdog", test_watchdog}, {"refusals", test_refusals},
+               {"trace", test_trace},       {"attach", test_attach},
+               {"nothing", test_nothing},   {"quick", test_quick},
+               {"bound", test_bound},       {"answers", test_answers}};
   for (auto &t : tests) {
     if (argc > 1 && std::strcmp(argv[1], t.name)) continue;
     const int before = failures;

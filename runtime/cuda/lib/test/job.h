@@ -158,4 +158,7 @@ struct Job {
 // test_quick, in quick.cpp, is about kernels for short programs.
 void test_quick();
 
+// test_bound, in bound.cpp, is about calls bound to a size and buffers of the caller's.
+void test_bound();
+
 #endif

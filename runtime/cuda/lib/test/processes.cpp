@@ -273,8 +273,20 @@ int main(int argc, char **argv) {
     scenario(s, "mixed", 2, 4);
     scenario(s, "mixed", 3, 3);
   }
-  for (const char *name : {"buffers", "streams", "agree", "missing"})
+  if (wanted("bound")) {
+    scenario(s, "bound", 1, 2);
+    scenario(s, "bound", 2, 2);
+    scenario(s, "bound", 2, 4);
+    scenario(s, "bound", 3, 3);
+  }
+  if (wanted("onesided")) {
+    scenario(s, "onesided", 2, 2);
+    scenario(s, "onesided", 2, 4);
+    scenario(s, "onesided", 3, 3);
+  }
+  for (const char *name : {"buffers", "streams", "agree", "missing", "fds", "abort", "order"})
     if (wanted(name)) scenario(s, name, 2, 2);
+  if (wanted("fds")) scenario(s, "fds", 3, 3);
   if (wanted("leave")) scenario(s, "leave", 3, 3);
   s.victim = victim < 0 ? 1 : victim;
   if (wanted("kill")) {

@@ -207,6 +207,22 @@ Program chain(int32_t n, int32_t root) {
   return p;
 }
 
+Program swaps(int32_t chunks, bool in_place) {
+  Program p(2);
+  p.chunks_total = chunks;
+  for (int32_t r = 0; r < 2; r++) {
+    p.chunks[size_t(3 * r)] = p.chunks[size_t(3 * r + 1)] = chunks;
+    if (in_place) p.base_buf[size_t(3 * r + 1)] = kIn;
+    p.divides.push_back({r, 0, chunks, 2});
+    const int32_t tb = p.block(r);
+    for (int32_t c = 0; c < chunks; c++) {
+      peers(src(p.step(r, tb, MSCCLSH_SEND), kIn, c), -1, 1 - r, 0);
+      peers(dst(src(p.step(r, tb, MSCCLSH_RRC), kIn, c), kOut, c), 1 - r, -1, 0);
+    }
+  }
+  return p;
+}
+
 Program long_chain(int32_t rounds) {
   Program p(2);
   p.chunks_total = 1;

@@ -58,6 +58,11 @@ Program gather(int32_t ranks);
 // chain is a broadcast of rank root's input along the ranks.
 Program chain(int32_t ranks, int32_t root);
 
+// swaps is an allreduce of two ranks, of so many chunks one after the other on one thread
+// block: with enough of them its steps exceed what shared memory holds, and all of them touch
+// the input or the output.
+Program swaps(int32_t chunks, bool in_place);
+
 // long_chain passes one chunk round the ring so often that steps exceed what shared
 // memory holds.
 Program long_chain(int32_t rounds);

@@ -1,0 +1,253 @@
+// The collectives, sends and receives, and groups.
+#include "api.h"
+#include "log.h"
+
+namespace mscclsh::nccl {
+
+namespace {
+
+// whole says whether a call is one that NCCL would carry out as well. What it would refuse
+// goes to it, to be refused in its words.
+bool whole(const Rank &rank, const Request &r) {
+  if (r.root < 0 || r.root >= rank.ranks) return false;
+  const Buffers b = {r.collective, rank.rank, rank.ranks, r.root, 1, r.send, r.recv};
+  return (b.send_bytes() == 0 || r.send != nullptr) && (b.recv_bytes() == 0 || r.recv != nullptr);
+}
+
+}  // namespace
+
+bool take(const Request &r, ncclResult_t *result) {
+  if (passing()) return false;
+  Rank *const rank = find(r.comm);
+  if (rank == nullptr || !rank->ready()) return false;
+  int32_t entry = -1;
+  if (rank->engine->serves(r.collective) || options().log_choice)
+    entry = whole(*rank, r) ? rank->calls->choose(r) : -1;
+  if (options().stats) (entry < 0 ? stats().left : stats().ours)[r.collective]++;
+  if (entry < 0) return false;
+  *result = ncclSuccess;
+  if (group().open())
+    group().add(rank, r, entry);
+  else
+    *result = launch(rank, r, entry);
+  return true;
+}
+
+namespace {
+
+template <class F>
+ncclResult_t collective(const Request &r, F real_call) {
+  return guarded([&] {
+    ncclResult_t result;
+    return take(r, &result) ? result : real_call();
+  });
+}
+
+// With a configuration of its own a call is NCCL's, on all ranks: it is the same on each.
+template <class F>
+ncclResult_t configured(const Request &r, const ncclCollConfig_t *config, F real_call) {
+  return config != nullptr ? real_call() : collective(r, real_call);
+}
+
+// message is a send or a receive. In a group it may become part of an alltoall.
+template <class F>
+ncclResult_t message(const Message &m, F real_call) {
+  return guarded([&] {
+    if (passing() || !options().group_alltoall || !group().open()) return real_call();
+    Rank *const rank = find(m.comm);
+    if (rank == nullptr || !rank->ready() || !rank->engine->serves(MSCCLSH_ALLTOALL))
+      return real_call();
+    group().add(m);
+    return ncclSuccess;
+  });
+}
+
+}  // namespace
+
+}  // namespace mscclsh::nccl
+
+using namespace mscclsh::nccl;
+using mscclsh::real;
+
+MSCCLSH_EXPORT ncclResult_t ncclAllReduce(const void *in, void *out, size_t count,
+                                          ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                          cudaStream_t stream) {
+  return collective({MSCCLSH_ALLREDUCE, in, out, count, dtype_of(type), op_of(op), 0, comm, stream},
+                    [&] { return real().AllReduce(in, out, count, type, op, comm, stream); });
+}
+MSCCLSH_P(AllReduce);
+
+MSCCLSH_EXPORT ncclResult_t ncclAllGather(const void *in, void *out, size_t count,
+                                          ncclDataType_t type, ncclComm_t comm,
+                                          cudaStream_t stream) {
+  return collective({MSCCLSH_ALLGATHER, in, out, count, dtype_of(type), 0, 0, comm, stream},
+                    [&] { return real().AllGather(in, out, count, type, comm, stream); });
+}
+MSCCLSH_P(AllGather);
+
+MSCCLSH_EXPORT ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
+                                              ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                              cudaStream_t stream) {
+  return collective(
+      {MSCCLSH_REDUCESCATTER, in, out, count, dtype_of(type), op_of(op), 0, comm, stream},
+      [&] { return real().ReduceScatter(in, out, count, type, op, comm, stream); });
+}
+MSCCLSH_P(ReduceScatter);
+
+MSCCLSH_EXPORT ncclResult_t ncclBroadcast(const void *in, void *out, size_t count,
+                                          ncclDataType_t type, int root, ncclComm_t comm,
+                                          cudaStream_t stream) {
+  return collective({MSCCLSH_BROADCAST, in, out, count, dtype_of(type), 0, root, comm, stream},
+                    [&] { return real().Broadcast(in, out, count, type, root, comm, stream); });
+}
+MSCCLSH_P(Broadcast);
+
+MSCCLSH_EXPORT ncclResult_t ncclBcast(void *at, size_t count, ncclDataType_t type, int root,
+                                      ncclComm_t comm, cudaStream_t stream) {
+  return collective({MSCCLSH_BROADCAST, at, at, count, dtype_of(type), 0, root, comm, stream},
+                    [&] { return real().Bcast(at, count, type, root, comm, stream); });
+}
+MSCCLSH_P(Bcast);
+
+MSCCLSH_EXPORT ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                                       ncclRedOp_t op, int root, ncclComm_t comm,
+                                       cudaStream_t stream) {
+  return collective(
+      {MSCCLSH_REDUCE_TO_ROOT, in, out, count, dtype_of(type), op_of(op), root, comm, stream},
+      [&] { return real().Reduce(in, out, count, type, op, root, comm, stream); });
+}
+MSCCLSH_P(Reduce);
+
+MSCCLSH_EXPORT ncclResult_t ncclAlltoAll(const void *in, void *out, size_t count,
+                                         ncclDataType_t type, ncclComm_t comm,
+                                         cudaStream_t stream) {
+  return collective({MSCCLSH_ALLTOALL, in, out, count, dtype_of(type), 0, 0, comm, stream},
+                    [&] { return real().AlltoAll(in, out, count, type, comm, stream); });
+}
+MSCCLSH_P(AlltoAll);
+
+MSCCLSH_EXPORT ncclResult_t ncclGather(const void *in, void *out, size_t count, ncclDataType_t type,
+                                       int root, ncclComm_t comm, cudaStream_t stream) {
+  return collective({MSCCLSH_GATHER, in, out, count, dtype_of(type), 0, root, comm, stream},
+                    [&] { return real().Gather(in, out, count, type, root, comm, stream); });
+}
+MSCCLSH_P(Gather);
+
+MSCCLSH_EXPORT ncclResult_t ncclScatter(const void *in, void *out, size_t count,
+                                        ncclDataType_t type, int root, ncclComm_t comm,
+                                        cudaStream_t stream) {
+  return collective({MSCCLSH_SCATTER, in, out, count, dtype_of(type), 0, root, comm, stream},
+                    [&] { return real().Scatter(in, out, count, type, root, comm, stream); });
+}
+MSCCLSH_P(Scatter);
+
+MSCCLSH_EXPORT ncclResult_t ncclAllReduceConfig(const void *in, void *out, size_t count,
+                                                ncclDataType_t type, ncclRedOp_t op,
+                                                ncclComm_t comm, cudaStream_t stream,
+                                                const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_ALLREDUCE, in, out, count, dtype_of(type), op_of(op), 0, comm, stream}, config,
+      [&] { return real().AllReduceConfig(in, out, count, type, op, comm, stream, config); });
+}
+MSCCLSH_P(AllReduceConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclAllGatherConfig(const void *in, void *out, size_t count,
+                                                ncclDataType_t type, ncclComm_t comm,
+                                                cudaStream_t stream,
+                                                const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_ALLGATHER, in, out, count, dtype_of(type), 0, 0, comm, stream}, config,
+      [&] { return real().AllGatherConfig(in, out, count, type, comm, stream, config); });
+}
+MSCCLSH_P(AllGatherConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclReduceScatterConfig(const void *in, void *out, size_t count,
+                                                    ncclDataType_t type, ncclRedOp_t op,
+                                                    ncclComm_t comm, cudaStream_t stream,
+                                                    const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_REDUCESCATTER, in, out, count, dtype_of(type), op_of(op), 0, comm, stream}, config,
+      [&] { return real().ReduceScatterConfig(in, out, count, type, op, comm, stream, config); });
+}
+MSCCLSH_P(ReduceScatterConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclBroadcastConfig(const void *in, void *out, size_t count,
+                                                ncclDataType_t type, int root, ncclComm_t comm,
+                                                cudaStream_t stream,
+                                                const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_BROADCAST, in, out, count, dtype_of(type), 0, root, comm, stream}, config,
+      [&] { return real().BroadcastConfig(in, out, count, type, root, comm, stream, config); });
+}
+MSCCLSH_P(BroadcastConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclReduceConfig(const void *in, void *out, size_t count,
+                                             ncclDataType_t type, ncclRedOp_t op, int root,
+                                             ncclComm_t comm, cudaStream_t stream,
+                                             const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_REDUCE_TO_ROOT, in, out, count, dtype_of(type), op_of(op), root, comm, stream},
+      config,
+      [&] { return real().ReduceConfig(in, out, count, type, op, root, comm, stream, config); });
+}
+MSCCLSH_P(ReduceConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclAlltoAllConfig(const void *in, void *out, size_t count,
+                                               ncclDataType_t type, ncclComm_t comm,
+                                               cudaStream_t stream,
+                                               const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_ALLTOALL, in, out, count, dtype_of(type), 0, 0, comm, stream}, config,
+      [&] { return real().AlltoAllConfig(in, out, count, type, comm, stream, config); });
+}
+MSCCLSH_P(AlltoAllConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclGatherConfig(const void *in, void *out, size_t count,
+                                             ncclDataType_t type, int root, ncclComm_t comm,
+                                             cudaStream_t stream, const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_GATHER, in, out, count, dtype_of(type), 0, root, comm, stream}, config,
+      [&] { return real().GatherConfig(in, out, count, type, root, comm, stream, config); });
+}
+MSCCLSH_P(GatherConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclScatterConfig(const void *in, void *out, size_t count,
+                                              ncclDataType_t type, int root, ncclComm_t comm,
+                                              cudaStream_t stream, const ncclCollConfig_t *config) {
+  return configured(
+      {MSCCLSH_SCATTER, in, out, count, dtype_of(type), 0, root, comm, stream}, config,
+      [&] { return real().ScatterConfig(in, out, count, type, root, comm, stream, config); });
+}
+MSCCLSH_P(ScatterConfig);
+
+MSCCLSH_EXPORT ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer,
+                                     ncclComm_t comm, cudaStream_t stream) {
+  return message({true, in, nullptr, count, type, peer, comm, stream},
+                 [&] { return real().Send(in, count, type, peer, comm, stream); });
+}
+MSCCLSH_P(Send);
+
+MSCCLSH_EXPORT ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer,
+                                     ncclComm_t comm, cudaStream_t stream) {
+  return message({false, nullptr, out, count, type, peer, comm, stream},
+                 [&] { return real().Recv(out, count, type, peer, comm, stream); });
+}
+MSCCLSH_P(Recv);
+
+MSCCLSH_EXPORT ncclResult_t ncclGroupStart() {
+  if (passing()) return real().GroupStart();
+  return guarded([] { return group().start(); });
+}
+MSCCLSH_P(GroupStart);
+
+MSCCLSH_EXPORT ncclResult_t ncclGroupEnd() {
+  if (passing()) return real().GroupEnd();
+  return guarded([] { return group().end(); });
+}
+MSCCLSH_P(GroupEnd);
+
+MSCCLSH_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info) {
+  if (passing()) return real().GroupSimulateEnd(info);
+  return guarded([&] { return group().simulate(info); });
+}
+MSCCLSH_P(GroupSimulateEnd);

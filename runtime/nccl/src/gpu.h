@@ -1,0 +1,67 @@
+// The little of CUDA that the library itself needs, apart from the engine: its own memory
+// and streams for what ranks tell each other, and staging memory. gpu_cuda.cpp and
+// gpu_host.cpp each define it, the latter for the host build, where devices are threads
+// and a stream is one of mscclsh_host_stream.h.
+#ifndef MSCCLSH_NCCL_GPU_H
+#define MSCCLSH_NCCL_GPU_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "real.h"
+
+namespace mscclsh::nccl {
+
+// OnDevice makes a device current, and captures of other streams no concern of what is
+// done meanwhile; it puts both back as they were.
+class OnDevice {
+ public:
+  explicit OnDevice(int32_t device);
+  ~OnDevice();
+  OnDevice(const OnDevice &) = delete;
+  OnDevice &operator=(const OnDevice &) = delete;
+
+ private:
+  int32_t before_ = -1, mode_ = 0;
+};
+
+// All that follows fails with Failure (failure.h) and the driver's words. DeviceFacts is
+// what ranks compare of their devices.
+struct DeviceFacts {
+  uint64_t identity;  // another for each GPU of the machine, the same in all processes
+  int32_t multiprocessors, major, minor;
+};
+DeviceFacts device_facts(int32_t device);
+
+// device_alloc is memory of the current device, of any content; device_free never fails.
+void *device_alloc(size_t bytes);
+void device_free(void *memory);
+
+// device_wait waits for all that runs on the current device. It is false where that ended
+// in an error, which others report.
+bool device_wait();
+
+// PrivateStream is a stream of the current device that waits for no other.
+class PrivateStream {
+ public:
+  PrivateStream();
+  ~PrivateStream();
+  PrivateStream(const PrivateStream &) = delete;
+  PrivateStream &operator=(const PrivateStream &) = delete;
+
+  cudaStream_t stream() const;
+
+  // send and fetch enqueue copies from and to the host's memory, which must stay until
+  // done says that all is.
+  void send(void *to, const void *from, size_t bytes);
+  void fetch(void *to, const void *from, size_t bytes);
+  bool done();
+
+ private:
+  struct Impl;
+  Impl *impl_;
+};
+
+}  // namespace mscclsh::nccl
+
+#endif

@@ -1,0 +1,1 @@
+// nccl.h includes this and uses nothing of it.

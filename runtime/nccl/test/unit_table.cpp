@@ -1,0 +1,98 @@
+// unit_table: the reader of tables (table.h) takes what is whole, and refuses, with a
+// sentence, every file in which any one bit is not as it was, every file that was cut, and
+// offsets that lead astray even where the digest is right.
+#include <cstddef>
+#include <cstring>
+#include <random>
+
+#include "bundle.h"
+#include "check.h"
+#include "table.h"
+
+using mscclsh::nccl::Table;
+
+namespace {
+
+// read opens a table over a copy that is aligned.
+bool read(const std::vector<unsigned char> &file, std::string *why) {
+  alignas(16) static unsigned char memory[1 << 20];
+  std::memcpy(memory, file.data(), file.size());
+  return Table::over(memory, file.size(), "test", why) != nullptr;
+}
+
+void test_bits(const std::vector<unsigned char> &file) {
+  std::vector<unsigned char> changed = file;
+  for (size_t i = 0; i < file.size(); i++) {
+    changed[i] ^= static_cast<unsigned char>(1u << i % 8);
+    std::string why;
+    EXPECT(!read(changed, &why), "byte %zu changed", i);
+    EXPECT(!why.empty() && why.find('\n') == std::string::npos, "byte %zu: %s", i, why.c_str());
+    changed[i] = file[i];
+  }
+}
+
+void test_cut(const std::vector<unsigned char> &file) {
+  for (size_t n = 0; n < file.size(); n += n < 200 ? 1 : 97) {
+    std::string why;
+    EXPECT(!read({file.begin(), file.begin() + long(n)}, &why), "cut to %zu bytes", n);
+    EXPECT(!why.empty(), "cut to %zu bytes", n);
+  }
+}
+
+// Fields of a header, an entry and a program set to what leads out of the file, signed.
+void test_astray(const std::vector<unsigned char> &file) {
+  mscclsh_table_header h;
+  std::memcpy(&h, file.data(), sizeof h);
+  std::vector<size_t> fields = {
+      offsetof(mscclsh_table_header, entries), offsetof(mscclsh_table_header, programs),
+      offsetof(mscclsh_table_header, made_by), offsetof(mscclsh_table_header, n_entries),
+      offsetof(mscclsh_table_header, n_programs)};
+  for (const size_t f :
+       {offsetof(mscclsh_table_entry, name), offsetof(mscclsh_table_entry, source)})
+    fields.push_back(h.entries + f);
+  for (const size_t f :
+       {offsetof(mscclsh_table_program, tbs), offsetof(mscclsh_table_program, steps_per_tb),
+        offsetof(mscclsh_table_program, steps), offsetof(mscclsh_table_program, deps),
+        offsetof(mscclsh_table_program, chunks), offsetof(mscclsh_table_program, base_buf),
+        offsetof(mscclsh_table_program, base_chunk), offsetof(mscclsh_table_program, divides),
+        offsetof(mscclsh_table_program, title), offsetof(mscclsh_table_program, n_steps)})
+    fields.push_back(h.programs + f);
+  for (const size_t at : fields)
+    for (const uint64_t to : {uint64_t(1) << 60, uint64_t(0) - 16, uint64_t(file.size()) + 16}) {
+      std::vector<unsigned char> changed = file;
+      std::memcpy(&changed[at], &to, at >= sizeof h || at % 8 == 0 ? 8 : 4);
+      sign(changed);
+      std::string why;
+      EXPECT(!read(changed, &why), "field at %zu set to %llx", at,
+             static_cast<unsigned long long>(to));
+    }
+}
+
+// Anything at all behind a good header: whatever is read, nothing is read outside of it.
+void test_anything(const std::vector<unsigned char> &file) {
+  std::mt19937 random(1);
+  for (int n = 0; n < 3000; n++) {
+    std::vector<unsigned char> changed = file;
+    for (unsigned i = 0; i < 1 + random() % 4; i++)
+      changed[sizeof(mscclsh_table_header) +
+              random() % (file.size() - sizeof(mscclsh_table_header))] =
+          static_cast<unsigned char>(random());
+    sign(changed);
+    std::string why;
+    const bool good = read(changed, &why);
+    EXPECT(good || !why.empty(), "a reason");
+  }
+}
+
+}  // namespace
+
+int main() {
+  const std::vector<unsigned char> file = standard({2, 3}).bytes();
+  std::string why;
+  EXPECT(read(file, &why), "the table itself: %s", why.c_str());
+  test_bits(file);
+  test_cut(file);
+  test_astray(file);
+  test_anything(file);
+  return report("unit_table");
+}
