@@ -23,7 +23,7 @@ import time
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    p.add_argument("--library", default="bin/libmscclsh_nccl.so")
+    p.add_argument("--library", dest="lib", default="bin/libmscclsh_nccl.so")
     p.add_argument("--gpus", type=int, default=2)
     p.add_argument("--batch", type=int, default=1)
     p.add_argument("--tokens", type=int, default=256)
@@ -152,7 +152,7 @@ def job(a, preload):
         a.port += 1
         env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(a.port), NCCL_NVLS_ENABLE="0")
         if preload:
-            env.update(LD_PRELOAD=os.path.abspath(a.library), MSCCLSH_NCCL_STATS="1")
+            env.update(LD_PRELOAD=os.path.abspath(a.lib), MSCCLSH_NCCL_STATS="1")
         flags = []
         for name in ["gpus", "batch", "tokens", "layers", "width", "heads", "words"]:
             flags += [f"--{name}", str(getattr(a, name))]
@@ -187,8 +187,8 @@ def main():
     a = arguments()
     if a.rank is not None:
         return work(a)
-    if not os.path.exists(a.library):
-        print(f"decode: {a.library} is not there: make nccl", file=sys.stderr)
+    if not os.path.exists(a.lib):
+        print(f"decode: {a.lib} is not there: make nccl", file=sys.stderr)
         return 3
     rates, tokens, stats = {False: [], True: []}, {}, ""
     for preload in [False, True, False, True]:

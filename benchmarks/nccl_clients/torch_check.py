@@ -29,7 +29,7 @@ import tempfile
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    p.add_argument("--library", default="bin/libmscclsh_nccl.so")
+    p.add_argument("--library", dest="lib", default="bin/libmscclsh_nccl.so")
     p.add_argument("--gpus", type=int, default=2)
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--port", type=int, default=29517)
@@ -188,7 +188,7 @@ def job(a, preload, perturb=0.0):
         env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(a.port), NCCL_NVLS_ENABLE="0",
                    CUBLAS_WORKSPACE_CONFIG=":4096:8")
         if preload:
-            env.update(LD_PRELOAD=os.path.abspath(a.library), MSCCLSH_NCCL_STATS="1")
+            env.update(LD_PRELOAD=os.path.abspath(a.lib), MSCCLSH_NCCL_STATS="1")
         a.port += 1
         logs, ranks = [], []
         for r in range(a.gpus):
@@ -243,8 +243,8 @@ def main():
     a = arguments()
     if a.rank is not None:
         return work(a)
-    if not os.path.exists(a.library):
-        print(f"torch_check: {a.library} is not there: make nccl", file=sys.stderr)
+    if not os.path.exists(a.lib):
+        print(f"torch_check: {a.lib} is not there: make nccl", file=sys.stderr)
         return 3
     plain, text = job(a, preload=False)
     if plain is None:
