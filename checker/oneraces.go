@@ -341,11 +341,19 @@ func (h *history) inOrder(a, b *use, loc int32) bool {
 	return weak && h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
 }
 
-// raceSet collects races over launches and shapes, each pair of operations once.
+// raceSet collects races over launches and shapes, each pair of operations once, and
+// each operation once with every caller. Of several between the same two the first that
+// is lost counts: what is an error must not hide behind what is only a warning.
 type raceSet struct {
-	seen  map[racePair]bool
+	seen  map[raceKey]int // the place in found
 	found []race
 	spent bool // a search was given up
+}
+
+// raceKey tells races apart.
+type raceKey struct {
+	racePair
+	caller int32 // among history's blocks, or None
 }
 
 // racePair is two operations, or None for a caller; across launches the one of the
@@ -366,7 +374,17 @@ type race struct {
 	lost bool
 }
 
-func newRaceSet() *raceSet { return &raceSet{seen: map[racePair]bool{}} }
+func newRaceSet() *raceSet { return &raceSet{seen: map[raceKey]int{}} }
+
+func keyOf(h *history, a, b *use) raceKey {
+	k := raceKey{racePair: pairOf(h, a, b), caller: ir.None}
+	for _, u := range [...]*use{a, b} {
+		if in := &h.insts[u.inst]; in.op == ir.None {
+			k.caller = in.block
+		}
+	}
+	return k
+}
 
 func pairOf(h *history, a, b *use) racePair {
 	ia, ib := &h.insts[a.inst], &h.insts[b.inst]
@@ -380,19 +398,36 @@ func (s *raceSet) add(h *history, a, b *use, loc int32) {
 	if h.search.spent >= maxSpent {
 		s.spent = true
 	}
-	pair := pairOf(h, a, b)
-	if s.seen[pair] {
+	key := keyOf(h, a, b)
+	n, again := s.seen[key]
+	if again && (s.found[n].lost || !mayLose(h, a, b)) {
 		return
 	}
-	s.seen[pair] = true
-	r := race{racePair: pair, place: h.m.chunkName(loc), aWrites: a.write, bWrites: b.write}
+	r := race{racePair: key.racePair, place: h.m.chunkName(loc), aWrites: a.write, bWrites: b.write, lost: h.loses(a, b, loc)}
 	r.aName, r.aPos = h.nameOf(a)
 	r.bName, r.bPos = h.nameOf(b)
-	if ib := &h.insts[b.inst]; ib.op == ir.None && a.write && !b.write {
-		weak := h.blocks[ib.block].knowledge.weak
-		r.lost = weak[a.comp] <= a.epoch && !h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
+	switch {
+	case !again:
+		s.seen[key] = len(s.found)
+		s.found = append(s.found, r)
+	case r.lost:
+		s.found[n] = r
 	}
-	s.found = append(s.found, r)
+}
+
+// mayLose reports whether b is a caller's reading of what a writes.
+func mayLose(h *history, a, b *use) bool {
+	return h.insts[b.inst].op == ir.None && a.write && !b.write
+}
+
+// loses reports whether nothing keeps the launch of b, a caller, from ending before a
+// has written what b reads.
+func (h *history) loses(a, b *use, loc int32) bool {
+	if !mayLose(h, a, b) {
+		return false
+	}
+	weak := h.blocks[h.insts[b.inst].block].knowledge.weak
+	return weak[a.comp] <= a.epoch && !h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
 }
 
 func (h *history) nameOf(a *use) (string, diag.Pos) {

@@ -1,10 +1,12 @@
 package checker
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 )
 
@@ -314,6 +316,47 @@ func TestOneSidedStructure(t *testing.T) {
 		c.spoil(p)
 		if got := codes(check(t, p)); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// An operation that has races with the callers of several ranks, or with one caller on
+// several chunks, is an error if one of these races is: a warning doesn't hide it.
+func TestOneSidedLostWriteIsNoWarning(t *testing.T) {
+	const entry = "gpu 0\nchannels %[1]s 1\ntb 0\nwait %[1]s on 0\nnop\n"
+	const peer = "gpu 1\nchannels %[1]s 0\ntb 0\nsignal %[1]s on 0\n"
+	// The last two inputs of rank 1 are its output in place; nobody reads the first one.
+	scatter := inPlace(ir.ReduceScatter, 2, 1)
+	for _, c := range []struct {
+		name  string
+		coll  *ir.Collective
+		text  string
+		races int
+		want  string
+	}{
+		{"a port put reads its own rank's input and writes the peer's output", demand(t, 2, 1, 1, false, "1 o0 = 0.0"),
+			"put port on 0 i[0] x1 -> 1.o[0] x1\n", 2, "rank 1 output[0]: rank 0 tb 0 op 2 (put) may still write it"},
+		{"a put writes what nobody reads, then the output", demand(t, 2, 2, 2, false, "1 o1 = 0.1"),
+			"put memory i[0] x2 -> 1.o[0] x2\n", 1, "rank 1 output[1]: rank 0 tb 0 op 2 (put) may still write it"},
+		{"a put in place writes what the caller only writes, then what it reads", scatter,
+			"put memory i[0] x2 -> 1.i[0] x2\n", 1, "rank 1 input[1]: rank 0 tb 0 op 2 (put) may still write it"},
+	} {
+		kind := "memory"
+		if strings.Contains(c.text, "port") {
+			kind = "port"
+		}
+		rep := check(t, oneSided(t, c.coll, "", fmt.Sprintf(entry, kind)+c.text+fmt.Sprintf(peer, kind)))
+		lost := 0
+		for _, m := range rep.Messages {
+			if m.Code == CodeRaceAcross && m.Severity == diag.Error {
+				lost++
+				if !strings.HasPrefix(m.Text, c.want) || !strings.Contains(m.Text, "the caller of rank 1 reads") {
+					t.Errorf("%s: got %q, want %q", c.name, m.Text, c.want)
+				}
+			}
+		}
+		if lost != 1 || rep.RacesAcross != c.races {
+			t.Errorf("%s: got %d errors and %d races across, want 1 and %d\n%v", c.name, lost, rep.RacesAcross, c.races, rep.Messages)
 		}
 	}
 }
