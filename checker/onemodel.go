@@ -319,9 +319,13 @@ func slice(n, k, p int32) (off, length int32) {
 	return off, length
 }
 
-// chunkName names a location by its rank and whole chunk.
-func (m *oneModel) chunkName(loc int32) string {
+// chunkName names a location by its rank and whole chunk: as part of a packet, or as
+// plain data, which in scratch with packets has another number.
+func (m *oneModel) chunkName(loc int32, packets bool) string {
 	r, buf, i := m.place(loc)
+	if m.packets && buf == "scratch" && !packets {
+		return fmt.Sprintf("rank %d %s", r, m.unitName(buf, i))
+	}
 	return fmt.Sprintf("rank %d %s", r, m.partName(buf, i))
 }
 
@@ -331,6 +335,10 @@ func (m *oneModel) partName(buf string, i int32) string {
 	if m.packets && buf == "scratch" {
 		i /= 2
 	}
+	return m.unitName(buf, i)
+}
+
+func (m *oneModel) unitName(buf string, i int32) string {
 	if m.shape.units == 1 {
 		return fmt.Sprintf("%s[%d]", buf, i)
 	}

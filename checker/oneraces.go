@@ -372,6 +372,9 @@ type race struct {
 	// lost says that not even relaxed signals order a write before the caller that
 	// reads it: nothing keeps the launch of that rank from ending first.
 	lost bool
+	// mixed says that one has plain data where the other has packets; places name both.
+	mixed          bool
+	aPlace, bPlace string
 }
 
 func newRaceSet() *raceSet { return &raceSet{seen: map[raceKey]int{}} }
@@ -403,7 +406,11 @@ func (s *raceSet) add(h *history, a, b *use, loc int32) {
 	if again && (s.found[n].lost || !mayLose(h, a, b)) {
 		return
 	}
-	r := race{racePair: key.racePair, place: h.m.chunkName(loc), aWrites: a.write, bWrites: b.write, lost: h.loses(a, b, loc)}
+	r := race{racePair: key.racePair, place: h.m.chunkName(loc, a.packets || b.packets), aWrites: a.write, bWrites: b.write,
+		lost: h.loses(a, b, loc)}
+	if r.mixed = a.packets != b.packets && h.insts[a.inst].op != ir.None && h.insts[b.inst].op != ir.None; r.mixed {
+		r.aPlace, r.bPlace = h.dataName(a, loc), h.dataName(b, loc)
+	}
 	r.aName, r.aPos = h.nameOf(a)
 	r.bName, r.bPos = h.nameOf(b)
 	switch {
@@ -428,6 +435,15 @@ func (h *history) loses(a, b *use, loc int32) bool {
 	}
 	weak := h.blocks[h.insts[b.inst].block].knowledge.weak
 	return weak[a.comp] <= a.epoch && !h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
+}
+
+// dataName says what a has at a location: plain data, or packets.
+func (h *history) dataName(a *use, loc int32) string {
+	what := "plain data, "
+	if a.packets {
+		what = "packets, "
+	}
+	return what + h.m.chunkName(loc, a.packets)
 }
 
 func (h *history) nameOf(a *use) (string, diag.Pos) {
@@ -495,10 +511,18 @@ func (r *race) message(code string) *diag.Message {
 			r.aName + " of this one may still " + strip(verb(r.aWrites)) + " it"
 		m.Suggest("let these ranks meet at the start or the end of a launch")
 	}
-	m.Note(r.aPos, "%s %s", r.aName, verb(r.aWrites))
-	m.Note(r.bPos, "%s %s", r.bName, verb(r.bWrites))
+	aWhat, bWhat := "", ""
+	if r.mixed {
+		aWhat, bWhat = " "+r.aPlace, " "+r.bPlace
+		m.Suggest(packetsRoom)
+	}
+	m.Note(r.aPos, "%s %s%s", r.aName, verb(r.aWrites), aWhat)
+	m.Note(r.bPos, "%s %s%s", r.bName, verb(r.bWrites), bWhat)
 	return m
 }
+
+// packetsRoom helps where plain data and packets meet in scratch.
+const packetsRoom = "packets of chunk i fill the scratch of plain chunks 2i and 2i + 1: let plain data be in the first buffers that a rank makes, and packets behind"
 
 func strip(verb string) string { return verb[:len(verb)-1] }
 

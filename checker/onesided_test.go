@@ -360,3 +360,36 @@ func TestOneSidedLostWriteIsNoWarning(t *testing.T) {
 		}
 	}
 }
+
+// Packets of chunk i lie where plain data of chunks 2i and 2i + 1 does. A program in
+// which they meet is told so, with each by its own number.
+func TestOneSidedPacketsMeetPlainData(t *testing.T) {
+	send := demand(t, 2, 1, 1, false, "1 o0 = 0.0")
+	const packet = "gpu 0\ntb 0\nppkt memory i[0] x1 -> 1.s[1] x1 packets\ngpu 1\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"in no order", packet + "tb 0\nupkt s[1] x1 packets -> o[0] x1\ntb 1\ncopy i[0] x1 -> s[3] x1\n",
+			"rank 1 tb 1 op 0 (copy) writes plain data, rank 1 scratch[3]"},
+		{"in order, so that the packet is lost", packet + "channels memory 0\ntb 0\nwait memory on 0\ncopy i[0] x1 -> s[2] x1\nnop\nupkt s[1] x1 packets -> o[0] x1\n",
+			"rank 1 tb 0 op 1 (copy) writes plain data there"},
+	} {
+		text := c.text
+		if strings.Contains(text, "wait") {
+			text = strings.Replace(strings.Replace(text, "gpu 0\n", "gpu 0\nchannels memory 1\n", 1), "packets\ngpu 1", "packets\nnop\nsignal memory on 0\ngpu 1", 1)
+		}
+		rep := check(t, oneSided(t, send, "LL double-scratch", text+"\n"))
+		found := false
+		for _, m := range rep.Messages {
+			for _, n := range m.Notes {
+				found = found || n.Text == c.want && m.Suggestion == packetsRoom && m.Severity == diag.Error
+			}
+		}
+		if !found {
+			t.Errorf("%s: want a note %q and advice\n%v", c.name, c.want, rep.Messages)
+		}
+	}
+	plain := check(t, oneSided(t, demand(t, 1, 1, 1, false, "0 o0 = 0.0"), "LL double-scratch",
+		"gpu 0\ntb 0\ncopy i[0] x1 -> s[3] x1\ntb 1\ncopy s[3] x1 -> o[0] x1\ncpkt i[0] x1 -> s[5] x1 packets\n"))
+	if got := plain.Messages[0].Text; !strings.HasPrefix(got, "rank 0 scratch[3]: ") {
+		t.Errorf("got %q, want plain data by its own number", got)
+	}
+}

@@ -160,6 +160,9 @@ func (r *oneRun) reportDeadlock(f *findings) {
 			break
 		}
 		msg.Note(m.stepPos(step(b)), "%s waits for %s", m.stepName(step(b)), r.reason(at[b]))
+		if st := r.overwriter(at[b]); st != nil {
+			msg.Note(m.stepPos(st), "%s writes plain data there", m.stepName(st)).Suggest(packetsRoom)
+		}
 	}
 	f.add(msg)
 }
@@ -227,6 +230,27 @@ func (r *oneRun) willWrite(b, loc int32) bool {
 	return false
 }
 
+// overwriter is a step that writes plain data over the packet that is waited for at s,
+// or nil.
+func (r *oneRun) overwriter(s spot) *oneStep {
+	if s.kind != atPacket {
+		return nil
+	}
+	for b := range r.m.blocks {
+		steps := r.m.blocks[b].steps
+		for i := range steps {
+			for _, l := range r.m.lanes(&steps[i]) {
+				for k, w := range l.writes {
+					if d := s.n - w.start; !l.sends[k] && d >= -1 && d < w.n {
+						return &steps[i]
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // reason names what is waited for, and what there is of it.
 func (r *oneRun) reason(s spot) string {
 	m := r.m
@@ -243,7 +267,7 @@ func (r *oneRun) reason(s spot) string {
 		b := &m.barriers[s.n]
 		return fmt.Sprintf("%d more at barrier %d%s", b.parts-int32(len(r.arrived[s.n])), b.number, m.blockNames(" (used by ", b.blocks))
 	}
-	return fmt.Sprintf("a packet at %s", m.chunkName(s.n))
+	return fmt.Sprintf("a packet at %s", m.chunkName(s.n, true))
 }
 
 // blockNames lists a few thread blocks in brackets.
