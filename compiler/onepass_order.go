@@ -68,7 +68,7 @@ func (o *orderer) pair(p onePair) {
 				if p.chain && !p.queue {
 					o.mustMeet(p)
 				}
-			case o.ordered(b, a):
+			case !p.chain && o.answers(b, a), o.ordered(b, a):
 			default:
 				if !o.ordered(a, b) {
 					o.edge(a, b, p)
@@ -79,6 +79,30 @@ func (o *orderer) pair(p onePair) {
 			}
 		}
 	}
+}
+
+// answers reports whether site b alone writes packets that site a waits for. Then b comes
+// first wherever it is written, and a semaphore for b to wait at would be a deadlock.
+func (o *orderer) answers(b, a int32) bool {
+	if o.packet == nil {
+		return false
+	}
+	x, y := o.op(a), o.op(b)
+	if !oneAwaits(x.Kind) {
+		return false
+	}
+	writes := o.space.accesses(nil, y.Kind, nil, o.trace.Destinations(y))
+	for _, p := range o.space.accesses(nil, x.Kind, o.trace.Sources(x), nil) {
+		for i := range writes {
+			q := &writes[i]
+			for l := max(p.lo, q.lo); p.waits && q.packets && l < min(p.hi, q.hi); l++ {
+				if w := o.packet[l]; w != ir.None && o.sites[w].op == o.sites[b].op {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // aligned reports whether the parts of two operations of groups are the same parts of

@@ -74,6 +74,26 @@ func TestOneOrder(t *testing.T) {
 				sem_acquire on 0
 				nop
 				copy s[0] x1 -> i[1] x1`},
+		{name: "packets that another block writes further down", ops: `
+			rank 0 upkt s[0] x1 packets -> i[1] x1 tb 0
+			rank 0 cpkt i[0] x1 -> s[0] x1 packets tb 1`,
+			want: `tb 0
+				upkt s[0] x1 packets -> i[1] x1
+				tb 1
+				cpkt i[0] x1 -> s[0] x1 packets`},
+		{name: "packets of a slot that is used twice", ops: `
+			rank 0 cpkt i[0] x1 -> s[0] x1 packets tb 0
+			rank 0 upkt s[0] x1 packets -> i[1] x1 tb 1
+			rank 0 cpkt i[1] x1 -> s[0] x1 packets tb 0`,
+			want: `tb 0
+				cpkt i[0] x1 -> s[0] x1 packets
+				sem_acquire on 2
+				nop
+				cpkt i[1] x1 -> s[0] x1 packets
+				tb 1
+				upkt s[0] x1 packets -> i[1] x1
+				nop
+				sem_release on 2`},
 		{name: "the script's own order, the other way round", ops: `
 			rank 0 sem_acquire on 0 tb 1 sync after
 			rank 0 copy s[0] x1 -> i[1] x1 tb 1
