@@ -86,6 +86,10 @@ type oneBarrier struct {
 	blocks []tally
 }
 
+// maxOneBlocks bounds the thread blocks of all ranks: what each knows of each takes 8
+// bytes a pair, 1 GiB in all.
+const maxOneBlocks = 11_585
+
 // newOneModel flattens a program whose structure is right; nil, with a finding, if
 // it is too large.
 func newOneModel(p *ir.Program, s shape, f *findings) *oneModel {
@@ -100,7 +104,7 @@ func newOneModel(p *ir.Program, s shape, f *findings) *oneModel {
 	m.rank = make([]oneRank, len(p.GPUs))
 	for r := range m.rank {
 		g := &m.o.GPUs[r]
-		m.rank[r] = oneRank{int32(len(m.blocks)), int32(len(m.blocks) + len(g.Blocks)), int32(len(m.chans)), int32(len(m.sems))}
+		m.rank[r] = oneRank{int32(len(m.blocks)), 0, int32(len(m.chans)), int32(len(m.sems))}
 		for i := range g.Channels {
 			m.chans = append(m.chans, oneChannel{rank: ir.Rank(r), number: int32(i), SignalChannel: &g.Channels[i]})
 		}
@@ -108,8 +112,16 @@ func newOneModel(p *ir.Program, s shape, f *findings) *oneModel {
 			m.sems = append(m.sems, oneCount{initial: v})
 		}
 		for t := range g.Blocks {
+			if g.Blocks[t].Len() == 0 { // a number that a script leaves out
+				continue
+			}
 			m.blocks = append(m.blocks, oneBlock{rank: ir.Rank(r), index: int32(t)})
 		}
+		m.rank[r].endBlock = int32(len(m.blocks))
+	}
+	if n := int64(len(m.blocks)); n > maxOneBlocks {
+		f.errorf(diag.Pos{}, CodeTooLarge, "the program has %d thread blocks with operations, the checker holds up to %d of puts and signals", n, maxOneBlocks)
+		return nil
 	}
 	steps := int64(0)
 	for b := range m.blocks {

@@ -393,3 +393,24 @@ func TestOneSidedPacketsMeetPlainData(t *testing.T) {
 		t.Errorf("got %q, want plain data by its own number", got)
 	}
 }
+
+// A thread block that has no operations is nobody who has to know anything: a script may
+// give its blocks any numbers.
+func TestOneSidedIdleThreadBlocksCostNothing(t *testing.T) {
+	one := demand(t, 1, 1, 1, false, "0 o0 = 0.0")
+	var text strings.Builder
+	for b := range 60_000 {
+		fmt.Fprintf(&text, "tb %d\n", b)
+	}
+	if rep := check(t, oneSided(t, one, "", "gpu 0\n"+text.String()+"copy i[0] x1 -> o[0] x1\n")); len(rep.Messages) != 0 {
+		t.Errorf("idle blocks: got %v", rep.Messages)
+	}
+	text.Reset()
+	for b := range maxOneBlocks + 1 {
+		fmt.Fprintf(&text, "tb %d\nnop\n", b)
+	}
+	rep := check(t, oneSided(t, one, "", "gpu 0\n"+text.String()+"copy i[0] x1 -> o[0] x1\n"))
+	if got := codes(rep); got != CodeTooLarge {
+		t.Errorf("busy blocks: got %q, want %q", got, CodeTooLarge)
+	}
+}
