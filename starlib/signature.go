@@ -32,11 +32,12 @@ const (
 	groupKind          // a thread block group
 	syncKind           // one of SyncType
 	specValue          // what AlgoSpec returned
+	operatorValue      // one of ReduceOperationType, or None
 )
 
 var kindNames = [...]string{"any value", "int", "int or float", "bool", "string", "ref", "string or tuple",
 	"topology", "collective", "function", "list", "int, list or function", "int", "int or bool", "Chunk", "ThreadBlockGroup", "SyncType",
-	"AlgoSpec"}
+	"AlgoSpec", "string or None"}
 
 // param is one parameter. def is its default as a script would write it; "" is
 // a parameter that must be given. Where def is None, None may be passed.
@@ -138,7 +139,7 @@ func (s *signature) set(v *values, i int, a starlark.Value) error {
 	p := &s.params[i]
 	v[i] = a
 	if a == starlark.None {
-		if p.def == "None" || p.kind == anyValue {
+		if p.def == "None" || p.kind == anyValue || p.kind == operatorValue {
 			return nil
 		}
 		return s.mismatch(p, a)
@@ -180,7 +181,7 @@ func fits(k kind, a starlark.Value) bool {
 		}
 	case boolValue:
 		_, ok = a.(starlark.Bool)
-	case stringValue:
+	case stringValue, operatorValue:
 		_, ok = a.(starlark.String)
 	case topologyValue:
 		_, ok = a.(*topology)

@@ -16,7 +16,7 @@ var (
 	groupParam   = param{"tb_group", groupKind, "None", "thread blocks that do it together, each its part of the range"}
 	syncParam    = param{"data_sync", syncKind, "SyncType.both", "on which sides the threads of the block meet"}
 	relaxedParam = param{"relaxed", boolValue, "False", "whether it only counts, without publishing what was written before, or taking it in"}
-	reduceParam  = param{"reduce_op", stringValue, "ReduceOperationType.sum", "the operator, of `ReduceOperationType`; None takes that of the run"}
+	reduceParam  = param{"reduce_op", operatorValue, "ReduceOperationType.sum", "the operator, of `ReduceOperationType`; None takes that of the run"}
 )
 
 // moveParams are those of a move between ranks: where to and where from.

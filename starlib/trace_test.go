@@ -3,6 +3,7 @@ package starlib_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mscclsh/mscclsh/ir"
@@ -205,6 +206,55 @@ func TestSignaturesAreComplete(t *testing.T) {
 				t.Errorf("%s: %s has no default behind one that has", key, p.Name)
 			}
 			optional = p.Default != ""
+		}
+	}
+}
+
+// reduce_op names an operator, or takes that of the run by None; nothing else, and no
+// other argument takes None for it.
+func TestReductionsOfOneSidedPrograms(t *testing.T) {
+	const src = `
+with CollectiveProgram("p", AllReduce(2, 1, True), 2, protocol = "LL"):
+    mine, peer = Rank(0).get_input_buffer(), Rank(1).get_input_buffer()
+    there, back = MemoryChannel(1, 0), MemoryChannel(0, 1)
+    switch = SwitchChannel([0, 1], BufferType.input).at_rank(0)
+    Rank(0).reduce(mine[0:1], [mine[1:2]]OP)
+    there.reduce(mine[0:1], [peer[0:1]]OP)
+    switch.reduce(0, 1, mine[0:1]OP)
+    switch.broadcast(mine[0:1], 0, 1)
+`
+	for _, c := range []struct {
+		op   string
+		want ir.Reduction
+		err  string
+	}{
+		{"", ir.ReduceSum, ""},
+		{", reduce_op = ReduceOperationType.max", ir.ReduceMax, ""},
+		{", reduce_op = None", ir.ReduceByRun, ""},
+		{", reduce_op = 3", 0, "reduce_op: got int, want string or None"},
+		{`, reduce_op = "avg"`, 0, `reduce_op: got "avg", want one of ReduceOperationType`},
+	} {
+		res, err := load(t, strings.ReplaceAll(src, "OP)", c.op+")"))
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%q: got %v, want %q", c.op, err, c.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.op, err)
+			continue
+		}
+		n := 0
+		for i := range res.Programs[0].One.Ops {
+			if op := &res.Programs[0].One.Ops[i]; op.Kind.Reduces() {
+				if n++; op.Reduce != c.want {
+					t.Errorf("%q: operation %d reduces by %v, want %v", c.op, i, op.Reduce, c.want)
+				}
+			}
+		}
+		if n != 3 {
+			t.Errorf("%q: got %d reductions, want 3", c.op, n)
 		}
 	}
 }
