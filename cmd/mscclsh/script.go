@@ -298,7 +298,7 @@ func choosePrograms(programs []starlib.Program, name, file string) ([]*starlib.P
 	switch {
 	case len(programs) == 0:
 		return nil, diag.Errorf(diag.Pos{File: file}, "no-program", "the script makes no program").
-			Suggest("a program is what stands in a block: with MSCCLProgram(...):")
+			Suggest("a program is what stands in a block: with MSCCLProgram(...): or with CollectiveProgram(...):")
 	case len(found) == 0:
 		return nil, badCallHint("no-program", didYouMean(name, names, ""),
 			"--program: got %q, want %s", name, orList(names))
