@@ -31,12 +31,13 @@ const (
 	ByMemory     Reason = "memory"
 	ByCTAs       Reason = "ctas"
 	ByScratch    Reason = "scratch"
+	ByUnloaded   Reason = "unloaded" // here of sendrecv alone, which the library never loads
 	ByPriority   Reason = "lower priority"
 )
 
 // Reasons lists them in their order.
 func Reasons() []Reason {
-	return []Reason{ByCollective, ByRanks, ByNodes, ByDType, ByOp, ByRoot, ByPlace, ByBytes, ByMultiple, ByMemory, ByCTAs, ByScratch, ByPriority}
+	return []Reason{ByCollective, ByRanks, ByNodes, ByDType, ByOp, ByRoot, ByPlace, ByBytes, ByMultiple, ByMemory, ByCTAs, ByScratch, ByUnloaded, ByPriority}
 }
 
 // Query is a call of NCCL's interface, as far as the choice depends on it.
@@ -89,7 +90,7 @@ func (t *Table) refuse(e *Entry, q *Query) Reason {
 		return ByNodes
 	case !e.DTypes.Has(q.DType):
 		return ByDType
-	case e.Collective.Reduces() && !e.Ops.Has(q.Op):
+	case e.Collective.Reduces() && (!e.Ops.Has(q.Op) || overflows(q.DType, q.Op)):
 		return ByOp
 	case e.Root != ir.None && e.Root != q.Root:
 		return ByRoot
@@ -99,47 +100,50 @@ func (t *Table) refuse(e *Entry, q *Query) Reason {
 		return ByBytes
 	case q.Count%e.Multiple != 0:
 		return ByMultiple
-	case e.Memory == Windows && (!q.Registered || q.Alignment > 0 && q.Alignment < e.Alignment):
+	case e.Memory == Windows && (!q.Registered || q.Collective.Rooted() || q.Alignment > 0 && q.Alignment < e.Alignment):
 		return ByMemory
 	case q.MaxCTAs > 0 && e.MaxBlocks > q.MaxCTAs:
 		return ByCTAs
-	case q.Scratch >= 0 && max(t.ScratchOf(e, q.Count, q.DType), e.Staging(q)) > q.Scratch:
+	case q.Scratch >= 0 && t.ScratchOf(e, q.Count, q.DType) > q.Scratch:
 		return ByScratch
+	case e.Collective == SendRecv:
+		return ByUnloaded
 	}
 	return NoReason
 }
 
-// ScratchOf is the scratch that an entry takes for a call, bytes of the rank that needs
-// most, whatever the place of that call: ranks that call otherwise must decide alike.
+// narrow are the data types whose sums may overflow where an average doesn't.
+const narrow DTypes = 1<<runtime.FP16 | 1<<runtime.FP8E4M3 | 1<<runtime.FP8E5M2
+
+// overflows reports whether a call is left to NCCL because programs add up before they
+// divide, and NCCL divides first.
+func overflows(d runtime.DType, o runtime.ReduceOp) bool { return o == runtime.Avg && narrow.Has(d) }
+
+// ScratchOf is the scratch that an entry takes for a call of count elements, bytes of the
+// rank that needs most, whatever the place of that call: ranks that call otherwise must
+// decide alike. It is what the programs take or what copies take, if that is more.
 func (t *Table) ScratchOf(e *Entry, count int64, d runtime.DType) int64 {
-	need := int64(0)
+	need := product(count, e.stagedBlocks())
 	for _, i := range []int32{e.InPlace, e.OutOfPlace} {
 		if i != ir.None {
 			p := &t.Programs[i]
-			need = max(need, product(product(p.ScratchChunks, count/p.CountChunks), int64(d.Size())))
+			need = max(need, product(p.ScratchChunks, count/p.CountChunks))
 		}
 	}
-	return need
+	return product(need, int64(d.Size()))
 }
 
-// Staging is the most memory that a rank needs to bring a call's buffers into the form of
-// the entry's only program, bytes: for any call, as no rank sees whether another needs it.
-func (e *Entry) Staging(q *Query) int64 {
+// stagedBlocks is how many times a call's count the memory holds that a rank needs at
+// most to bring the buffers into the form of the entry's only program: those of any call,
+// as no rank sees whether another needs it.
+func (e *Entry) stagedBlocks() int64 {
 	switch {
 	case e.Memory == Windows || e.Mixable:
 		return 0
-	case e.OutOfPlace != ir.None: // the smaller of input and output
-		return product(product(q.Count, int64(q.DType.Size())), q.blocksBoth())
+	case e.OutOfPlace != ir.None && e.Collective != AllToAll: // the smaller of input and output
+		return 1
 	}
-	return q.Bytes()
-}
-
-// blocksBoth is how many times the count the smaller of input and output holds.
-func (q *Query) blocksBoth() int64 {
-	if q.Collective == AllToAll {
-		return int64(q.Ranks)
-	}
-	return 1
+	return e.Collective.Blocks(e.Ranks)
 }
 
 // product is a*b of numbers that are not negative; what is too large is math.MaxInt64.

@@ -62,7 +62,6 @@ func specs() []spec {
 		{name: "to-root-1", script: "reduce_tree", protocol: "LL", coll: "reduce", ranks: 2, root: 1, param: "root", place: "out", to: 4096, multiple: 1, blocks: 1, dtypes: "fp32"},
 		{name: "gather-1", script: "gather_tree", protocol: "LL", coll: "gather", ranks: 2, root: 1, param: "root", place: "both", from: 128, to: 4096, multiple: 1, blocks: 1},
 		{name: "scatter-0", script: "scatter_tree", protocol: "LL", coll: "scatter", ranks: 2, root: 0, param: "root", place: "both", from: 128, to: 4096, multiple: 1, blocks: 1},
-		{name: "send-1", script: "sendrecv", protocol: "LL", coll: "sendrecv", ranks: 2, root: 1, param: "src", place: "out", to: 4096, multiple: 1, blocks: 1},
 	}
 }
 
@@ -126,6 +125,9 @@ func naive(all []spec, v vector) string {
 	reduces := v.coll == "allreduce" || v.coll == "reducescatter" || v.coll == "reduce"
 	best := -1
 	for i, s := range all {
+		if reduces && v.op == "avg" && (v.dtype == "fp16" || strings.HasPrefix(v.dtype, "fp8")) {
+			continue // a sum could overflow before it is divided: NCCL's
+		}
 		matches := s.coll == v.coll && s.ranks == v.ranks && max(s.nodes, 1) == v.nodes && listed(s.dtypes, v.dtype) &&
 			(!reduces || listed(s.ops, v.op)) && (s.param == "" || s.root == v.root) &&
 			(!s.windows || s.place == "both" || s.place == v.place) && s.from <= v.bytes && v.bytes <= s.to &&
@@ -341,6 +343,75 @@ func TestReasons(t *testing.T) {
 			if x.Entries[i].Name == c.entry && reasons[i] != c.want {
 				t.Errorf("%s, %+v: got %q, want %q", c.entry, c.q, reasons[i], c.want)
 			}
+		}
+	}
+}
+
+// What the library leaves to NCCL whatever a table says has a reason like all others: averages
+// whose sums may overflow before they are divided, windows where not every rank has both
+// buffers, sends and receives.
+func TestAlwaysNCCL(t *testing.T) {
+	x := made(t, recipe(t, "sum", "both", "allreduce_one_step", "ranks", "2"), recipe(t, "rooted", "both", "broadcast_tree", "ranks", "2", "protocol", "Direct"),
+		recipe(t, "exchange", "both", "alltoall_direct", "ranks", "2"), recipe(t, "send", "out", "sendrecv", "ranks", "2"))
+	reason := func(q table.Query, name string) table.Reason {
+		q.Count, q.Ranks, q.Nodes, q.Scratch = 256, 2, 1, -1
+		_, reasons := x.Choose(q)
+		for i := range x.Entries {
+			if x.Entries[i].Name == name {
+				return reasons[i]
+			}
+		}
+		t.Fatalf("no entry %s", name)
+		return ""
+	}
+	for d, name := range runtime.DTypeNames() {
+		for o, op := range runtime.ReduceOpNames() {
+			want := table.NoReason
+			if op == "avg" && (name == "fp16" || name == "fp8e4m3" || name == "fp8e5m2") {
+				want = table.ByOp
+			}
+			if got := reason(table.Query{Collective: table.AllReduce, DType: runtime.DType(d), Op: runtime.ReduceOp(o), Root: -1}, "sum"); got != want {
+				t.Errorf("allreduce of %s, %s: got %q, want %q", name, op, got, want)
+			}
+			if got := reason(table.Query{Collective: table.AllToAll, DType: runtime.DType(d), Op: runtime.ReduceOp(o), Root: -1}, "exchange"); got != table.NoReason {
+				t.Errorf("alltoall of %s, %s: got %q", name, op, got)
+			}
+		}
+	}
+	if got := reason(table.Query{Collective: table.Broadcast, Registered: true}, "rooted"); got != table.ByMemory {
+		t.Errorf("broadcast in windows: got %q, want memory", got)
+	}
+	if got := reason(table.Query{Collective: table.SendRecv}, "send"); got != table.ByUnloaded {
+		t.Errorf("sendrecv: got %q, want unloaded", got)
+	}
+}
+
+// The scratch of an entry, in how many times the call's count it is, by hand. One program is
+// for one place, and copies bring calls for the other into its form: that out of place gets
+// the smaller of input and output apart, that in place both in one. With programs
+// that meet, or in windows, nothing is copied. One step keeps in place what arrives first, and adds the
+// rest to that on arrival; out of place that lies where the sum will be.
+func TestScratchOf(t *testing.T) {
+	for _, c := range []struct {
+		script, protocol, place string
+		want                    int64
+	}{
+		{"allreduce_one_step", "LL", "both", 1},
+		{"allreduce_one_step", "LL", "out", 1},
+		{"allreduce_one_step", "LL", "in", 1},
+		{"broadcast_tree", "LL", "both", 0},
+		{"broadcast_tree", "LL", "out", 1},
+		{"broadcast_tree", "LL", "in", 1},
+		{"allgather_direct", "LL", "out", 1},
+		{"allgather_direct", "LL", "in", 4},
+		{"allgather_direct", "Direct", "in", 0},
+		{"alltoall_direct", "LL", "out", 4},
+		{"scatter_tree", "LL", "out", 2}, // a block of two on the way: more than the copy of one
+	} {
+		x := made(t, recipe(t, "e", c.place, c.script, "ranks", "4", "protocol", c.protocol, "instances", "2"))
+		const count, size = 96, 2
+		if got, want := x.ScratchOf(&x.Entries[0], count, runtime.BF16), c.want*count*size; got != want {
+			t.Errorf("%s %s, %s of place: got %d, want %d", c.script, c.protocol, c.place, got, want)
 		}
 	}
 }

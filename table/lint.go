@@ -15,6 +15,7 @@ import (
 const (
 	CodeOverlap    = "overlap"            // two entries of one priority match one call
 	CodeShadowed   = "shadowed"           // an entry that can never be chosen
+	CodeUntaken    = "untaken"            // an entry of a kind that the library leaves alone
 	CodeGap        = "gap"                // sizes between ranges that no entry serves
 	CodeRanks      = "missing-ranks"      // a number of ranks between others that has no entry
 	CodeCollective = "missing-collective" // a collective without an entry
@@ -35,17 +36,68 @@ func (e *Entry) Pos() diag.Pos {
 
 // Lint finds what is probably not meant, entry by entry in their order.
 func (t *Table) Lint() diag.List {
-	var list diag.List
-	for i := range t.Entries {
-		if m := t.shadowed(i); m != nil {
+	list, live := t.untaken()
+	for i := range live.Entries {
+		if m := live.shadowed(i); m != nil {
 			list = append(list, m)
 			continue
 		}
-		list = append(list, t.overlaps(i)...)
+		list = append(list, live.overlaps(i)...)
 	}
-	list = append(list, t.gaps()...)
-	list = append(list, t.missingRanks()...)
-	return append(list, t.missingCollectives()...)
+	list = append(list, live.gaps()...)
+	list = append(list, live.missingRanks()...)
+	return append(list, live.missingCollectives()...)
+}
+
+// untaken warns of entries that the library never takes, whatever the call, and returns
+// the table without them: they cast no shadow and fill no gap. Those of one line of the
+// source are told together.
+func (t *Table) untaken() (diag.List, *Table) {
+	var list diag.List
+	live := *t
+	live.Entries = nil
+	first := map[string]*diag.Message{}
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		why, instead := e.neverTaken()
+		if why == "" {
+			live.Entries = append(live.Entries, *e)
+			continue
+		}
+		key := e.Source + "\x00" + why
+		if m := first[key]; m != nil {
+			m.Note(diag.Pos{}, "likewise %s", e.Name)
+			continue
+		}
+		m := diag.Warningf(e.Pos(), CodeUntaken, "%s can never match: %s", e.Name, why).Suggest("%s", instead)
+		first[key] = m
+		list = append(list, m)
+	}
+	return list, &live
+}
+
+// neverTaken says why the library takes an entry for no call at all, and what to do
+// about it.
+func (e *Entry) neverTaken() (why, instead string) {
+	switch {
+	case e.Collective == SendRecv:
+		return "no rank sees what sends and receives others have, so all of sendrecv is left to NCCL", "take it out"
+	case e.Memory == Windows && e.Collective.Rooted():
+		return fmt.Sprintf("not every rank of a %v passes both buffers, so none can tell whether all of them lie in windows", e.Collective),
+			"take protocol LL, LL128 or Simple instead of Direct"
+	case e.usable(e.DTypes, e.Ops) == 0:
+		return "averages of fp16 and FP8 are left to NCCL, as their sums may overflow", "add other data types or operations, or take it out"
+	}
+	return "", ""
+}
+
+// usable are those of a set of data types for which calls with one of the operations are
+// not left to NCCL.
+func (e *Entry) usable(types DTypes, ops Ops) DTypes {
+	if e.Collective.Reduces() && ops == 1<<runtime.Avg {
+		return types &^ narrow
+	}
+	return types
 }
 
 // sameCalls reports whether entries are about the same collective on as many ranks and
@@ -80,7 +132,11 @@ func (t *Table) overlaps(i int) diag.List {
 // meet reports whether a call of some size in the range matches both entries.
 func (t *Table) meet(e, f *Entry, low, high int64) bool {
 	step := lcm(e.Multiple, f.Multiple)
-	return e.hasSize(e.DTypes&f.DTypes, step, low, high)
+	if e.Memory == Windows && f.Memory == Windows && !(e.InPlace != ir.None && f.InPlace != ir.None) &&
+		!(e.OutOfPlace != ir.None && f.OutOfPlace != ir.None) {
+		return false // windows see the place, and the entries have none in common
+	}
+	return e.hasSize(e.usable(e.DTypes&f.DTypes, e.Ops&f.Ops), step, low, high)
 }
 
 // hasSize reports whether a call whose count is a multiple of step has a size in the
@@ -110,7 +166,7 @@ func lcm(a, b int64) int64 {
 // shadowed says why entry i can never be chosen, if so.
 func (t *Table) shadowed(i int) *diag.Message {
 	e := &t.Entries[i]
-	if !e.hasSize(e.DTypes, e.Multiple, e.MinBytes, e.MaxBytes) {
+	if !e.hasSize(e.usable(e.DTypes, e.Ops), e.Multiple, e.MinBytes, e.MaxBytes) {
 		return diag.Warningf(e.Pos(), CodeShadowed, "%s can never match: no call whose count is a multiple of %d has a size in %s",
 			e.Name, e.Multiple, e.Range())
 	}
@@ -147,13 +203,14 @@ func (t *Table) dominates(f, e *Entry) bool {
 	in := f.InPlace != ir.None || f.Memory == AnyMemory || e.InPlace == ir.None
 	out := f.OutOfPlace != ir.None || f.Memory == AnyMemory || e.OutOfPlace == ir.None
 	return f.Collective == e.Collective && f.Ranks == e.Ranks && f.Nodes == e.Nodes && (f.Root == ir.None || f.Root == e.Root) &&
-		e.DTypes&^f.DTypes == 0 && e.Ops&^f.Ops == 0 && e.Multiple%f.Multiple == 0 &&
-		(f.Memory == AnyMemory || e.Memory == Windows) && in && out && f.MaxBlocks <= e.MaxBlocks && t.scratchPer(f) <= t.scratchPer(e)
+		e.usable(e.DTypes, e.Ops)&^f.DTypes == 0 && e.Ops&^f.Ops == 0 && e.Multiple%f.Multiple == 0 &&
+		(f.Memory == AnyMemory || e.Memory == Windows) && in && out &&
+		(f.Memory == AnyMemory || f.Alignment <= e.Alignment) && f.MaxBlocks <= e.MaxBlocks && t.scratchPer(f) <= t.scratchPer(e)
 }
 
-// scratchPer compares the scratch of entries: chunks of it for each of the count's.
+// scratchPer compares the scratch of entries (ScratchOf): how many times the count it is.
 func (t *Table) scratchPer(e *Entry) float64 {
-	most := 0.0
+	most := float64(e.stagedBlocks())
 	for _, i := range []int32{e.InPlace, e.OutOfPlace} {
 		if i != ir.None {
 			most = max(most, float64(t.Programs[i].ScratchChunks)/float64(t.Programs[i].CountChunks))
@@ -260,11 +317,12 @@ func (t *Table) missingRanks() diag.List {
 	return list
 }
 
-// missingCollectives warns of collectives that are left to NCCL altogether.
+// missingCollectives warns of collectives that are left to NCCL altogether, but for
+// sendrecv, which always is.
 func (t *Table) missingCollectives() diag.List {
 	var list diag.List
 	for _, c := range Collectives() {
-		if !slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.Collective == c }) {
+		if c != SendRecv && !slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.Collective == c }) {
 			list = append(list, diag.Warningf(diag.Pos{}, CodeCollective, "%v has no entry: all its calls go to NCCL", c))
 		}
 	}

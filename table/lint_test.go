@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
+	"github.com/mscclsh/mscclsh/runtime"
 	"github.com/mscclsh/mscclsh/table"
 )
 
@@ -43,6 +44,26 @@ func TestLint(t *testing.T) {
 	}
 	chunky := recipe(t, "chunky", "both", "allreduce_one_step", "ranks", "2", "instances", "64")
 	chunky.Pos, chunky.MinBytes, chunky.MaxBytes = at(1), 1, 63
+	only := func(line int, name, place string) table.Recipe {
+		r := recipe(t, name, place, "allreduce_allpairs", "ranks", "2", "protocol", "Direct")
+		r.Pos = at(line)
+		return r
+	}
+	one := func(line int, name, place string, priority int32) table.Recipe {
+		r := recipe(t, name, place, "broadcast_tree", "ranks", "2")
+		r.Pos, r.Priority = at(line), priority
+		return r
+	}
+	sends := recipe(t, "sends", "out", "sendrecv", "ranks", "2")
+	sends.Pos = at(3)
+	again := sends
+	again.Name = "sends-more"
+	tree := recipe(t, "tree", "both", "broadcast_tree", "ranks", "2", "protocol", "Direct")
+	tree.Pos, tree.Priority = at(1), 1
+	low := one(2, "low", "both", 0)
+	averages := func(r *table.Recipe) {
+		r.Ops, r.DTypes, r.Priority = 1<<runtime.Avg, 1<<runtime.FP16|1<<runtime.FP8E5M2, 1
+	}
 	four := recipe(t, "four", "both", "allreduce_one_step", "ranks", "4")
 	eight := recipe(t, "eight", "both", "allreduce_one_step", "ranks", "8")
 	for _, c := range []struct {
@@ -71,6 +92,19 @@ func TestLint(t *testing.T) {
 		{"windows cast no shadow on others", []table.Recipe{direct(1, "d", 0, table.OpenEnd), ranged(2, "b", 1024, 2048)}, nil},
 		{"no multiple in the range", []table.Recipe{chunky},
 			[]string{"t.star:1: warning: chunky can never match: no call whose count is a multiple of 64 has a size in 1..63"}},
+		{"windows for other places", []table.Recipe{only(1, "a", "in"), only(2, "b", "out")}, nil},
+		{"windows for the same place", []table.Recipe{only(1, "a", "in"), only(2, "b", "both")},
+			[]string{"t.star:2: warning: a and b both match allreduce on 2 ranks for ..: a is taken"}},
+		{"copies may not fit, where those behind need none", []table.Recipe{one(1, "a", "out", 1), one(2, "b", "both", 0)}, nil},
+		{"copies alike", []table.Recipe{one(1, "a", "out", 1), one(2, "b", "in", 0)},
+			[]string{"t.star:2: warning: b can never match: earlier entries take all its calls"}},
+		{"sends and receives, told once for a line", []table.Recipe{sends, again},
+			[]string{"t.star:3: warning: sends can never match: no rank sees what sends and receives others have, so all of sendrecv is left to NCCL"}},
+		{"windows with a root cast no shadow", []table.Recipe{tree, low},
+			[]string{"t.star:1: warning: tree can never match: not every rank of a broadcast passes both buffers, so none can tell whether all of them lie in windows"}},
+		{"averages that overflow", []table.Recipe{ranged(1, "a", 0, table.OpenEnd, averages), ranged(2, "b", 0, table.OpenEnd)},
+			[]string{"t.star:1: warning: a can never match: averages of fp16 and FP8 are left to NCCL, as their sums may overflow"}},
+		{"averages of one type of two", []table.Recipe{ranged(1, "a", 0, table.OpenEnd, averages, types(1<<runtime.FP16|1<<runtime.FP32)), ranged(2, "b", 0, table.OpenEnd)}, nil},
 		{"4 ranks are missing", []table.Recipe{ranged(1, "a", 0, table.OpenEnd), eight},
 			[]string{"t.star:1: warning: allreduce has entries for 2 and for 8 ranks, and none for 4"}},
 		{"no ranks are missing", []table.Recipe{ranged(1, "a", 0, table.OpenEnd), four, eight}, nil},
@@ -87,7 +121,7 @@ func TestLintCollectives(t *testing.T) {
 	for _, m := range made(t, recipe(t, "e", "both", "allreduce_one_step", "ranks", "2")).Lint() {
 		got = append(got, strings.Fields(m.Text)[0])
 	}
-	if want := "allgather reducescatter broadcast reduce alltoall gather scatter sendrecv"; strings.Join(got, " ") != want {
+	if want := "allgather reducescatter broadcast reduce alltoall gather scatter"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }

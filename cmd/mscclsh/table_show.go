@@ -231,6 +231,8 @@ func (s *Session) tableQuery() (table.Query, error) {
 		return q, badCall("flag-value", "--root: got %d, and there are %d ranks", set.root, q.Ranks)
 	case !q.Collective.Rooted() && set.has("root"):
 		return q, badCall("flag-unused", "--root: %v has no root", q.Collective)
+	case !q.Collective.Reduces() && s.Set.Op != 0:
+		return q, badCall("flag-unused", "--op: %v reduces nothing", q.Collective)
 	case q.Ranks%q.Nodes != 0:
 		return q, badCall("flag-value", "--nodes: %d ranks don't lie on %d hosts alike", q.Ranks, q.Nodes)
 	case set.bytes%unit != 0:

@@ -95,8 +95,8 @@ func TestDefaultTable(t *testing.T) {
 	}
 	for _, c := range table.Collectives() {
 		for _, n := range []int32{2, 4, 8} {
-			if !have[key{c, n}] {
-				t.Errorf("%v on %d ranks has no entry", c, n)
+			if have[key{c, n}] != (c != table.SendRecv) { // which the library always leaves to NCCL
+				t.Errorf("%v on %d ranks: entries %v", c, n, have[key{c, n}])
 			}
 		}
 	}
