@@ -28,6 +28,9 @@ func Decode(data []byte) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.places(); err != nil {
+		return nil, err
+	}
 	t := &Table{ABI: h.ABI}
 	if t.MadeBy, err = r.text(h.MadeBy); err != nil {
 		return nil, bad("the version of mscclsh: %v", err)
@@ -84,8 +87,25 @@ func (r *reader) header() (*cHeader, error) {
 		return nil, bad("its digest is %016x and says %016x", digest(r.data[headerBytes:]), h.Digest)
 	case h.Zero != 0 || h.Zeros != [5]uint64{}:
 		return nil, bad("fields of the header that must be 0 are not")
+	case h.ABI != cuda.ABI:
+		return nil, bad("its programs are laid out for version %d of the runtime's interface, and this mscclsh has version %d: build it anew", h.ABI, cuda.ABI)
 	}
 	return &h, nil
+}
+
+// places checks that entries, programs and the first string follow one another without
+// gaps. The digest leaves the header out: this way no count in it can be another one
+// unnoticed.
+func (h *cHeader) places() error {
+	if h.NEntries > math.MaxInt32 || h.NPrograms > math.MaxInt32 {
+		return bad("it says it has %d entries and %d programs", h.NEntries, h.NPrograms)
+	}
+	entries, programs, madeBy := layout(int64(h.NEntries), int64(h.NPrograms))
+	if h.Entries != entries || h.Programs != programs || h.MadeBy != madeBy {
+		return bad("with %d entries and %d programs they and the version of mscclsh lie at %d, %d and %d, and it says %d, %d and %d",
+			h.NEntries, h.NPrograms, entries, programs, madeBy, h.Entries, h.Programs, h.MadeBy)
+	}
+	return nil
 }
 
 // structure reads a structure; data is long enough.
@@ -99,8 +119,8 @@ func (r *reader) array(at uint64, n, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("%d elements", n)
 	}
 	if n == 0 {
-		if at%align != 0 || at > uint64(len(r.data)) {
-			return nil, fmt.Errorf("offset %d is outside of the file or no multiple of %d", at, align)
+		if at != 0 {
+			return nil, fmt.Errorf("no elements at offset %d, want offset 0", at)
 		}
 		return nil, nil
 	}

@@ -21,29 +21,39 @@ func (t *Table) Encode() ([]byte, error) {
 	if len(t.Entries) > math.MaxInt32 || len(t.Programs) > math.MaxInt32 {
 		return nil, fmt.Errorf("table: %d entries and %d programs are more than a file holds", len(t.Entries), len(t.Programs))
 	}
-	entries := roundUp(len(t.Entries) * entryBytes)
-	programs := roundUp(len(t.Programs) * progBytes)
-	w := &writer{body: make([]byte, entries+programs), at: map[string]uint64{}}
-	h := cHeader{Version: version, HeaderBytes: headerBytes, NEntries: uint32(len(t.Entries)), NPrograms: uint32(len(t.Programs)), ABI: t.ABI}
+	var h cHeader
+	h.Entries, h.Programs, h.MadeBy = layout(int64(len(t.Entries)), int64(len(t.Programs)))
+	w := &writer{body: make([]byte, h.MadeBy-headerBytes), at: map[string]uint64{}}
+	h.Version, h.HeaderBytes, h.ABI = version, headerBytes, t.ABI
+	h.NEntries, h.NPrograms = uint32(len(t.Entries)), uint32(len(t.Programs))
 	copy(h.Magic[:], magic)
-	if len(t.Entries) > 0 {
-		h.Entries = headerBytes
-	}
-	if len(t.Programs) > 0 {
-		h.Programs = uint64(headerBytes + entries)
-	}
-	h.MadeBy = w.text(t.MadeBy)
+	w.text(t.MadeBy)
 	for i := range t.Entries {
-		w.put(i*entryBytes, w.entry(&t.Entries[i]))
+		w.put(int(h.Entries)-headerBytes+i*entryBytes, w.entry(&t.Entries[i]))
 	}
 	for i := range t.Programs {
-		w.put(entries+i*progBytes, w.program(&t.Programs[i]))
+		w.put(int(h.Programs)-headerBytes+i*progBytes, w.program(&t.Programs[i]))
 	}
 	h.FileBytes, h.Digest = uint64(headerBytes+len(w.body)), digest(w.body)
 	return append(encoded(&h), w.body...), nil
 }
 
-func roundUp(n int) int { return (n + align - 1) / align * align }
+// layout tells where entries, programs and the first string, the version of mscclsh,
+// begin: one after the other. Of none the offset is 0.
+func layout(nEntries, nPrograms int64) (entries, programs, madeBy uint64) {
+	at := int64(headerBytes)
+	if nEntries > 0 {
+		entries = uint64(at)
+		at = roundUp(at + nEntries*entryBytes)
+	}
+	if nPrograms > 0 {
+		programs = uint64(at)
+		at = roundUp(at + nPrograms*progBytes)
+	}
+	return entries, programs, uint64(at)
+}
+
+func roundUp(n int64) int64 { return (n + align - 1) / align * align }
 
 // encoded is a structure as the file has it.
 func encoded(structure any) []byte {
@@ -66,7 +76,7 @@ func (w *writer) blob(data []byte) uint64 {
 	at := uint64(headerBytes + len(w.body))
 	w.at[string(data)] = at
 	w.body = append(w.body, data...)
-	w.body = append(w.body, make([]byte, roundUp(len(w.body))-len(w.body))...)
+	w.body = append(w.body, make([]byte, roundUp(int64(len(w.body)))-int64(len(w.body)))...)
 	return at
 }
 

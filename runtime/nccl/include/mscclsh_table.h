@@ -77,7 +77,10 @@ typedef struct {
   uint32_t header_bytes;  // of this structure
   uint64_t file_bytes;
   uint64_t digest;             // FNV-1a, 64 bits, of all bytes after the header; ranks compare it
-  uint64_t entries, programs;  // offsets of arrays of mscclsh_table_entry, mscclsh_table_program
+  // Offsets of arrays of mscclsh_table_entry and mscclsh_table_program. They follow the header in
+  // this order, and made_by follows them, all at the next multiple of 16: so no field of the
+  // header, which the digest leaves out, can change unnoticed.
+  uint64_t entries, programs;
   uint32_t n_entries, n_programs;
   uint32_t abi;  // MSCCLSH_ABI that the programs are laid out for
   uint32_t zero;
