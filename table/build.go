@@ -8,6 +8,9 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
@@ -33,6 +36,28 @@ type Recipe struct {
 // nameShape is what names of entries are made of: nothing that a log line or a list
 // would have to quote.
 var nameShape = regexp.MustCompile(`^[A-Za-z0-9_.#+-]{1,100}$`)
+
+// The most bytes of a source's name and of a title that a table keeps.
+const (
+	maxName  = 4096
+	maxTitle = 1024
+)
+
+// oneLine is text for people as one line of most bytes at most: what is no character
+// that can be seen stands as "?", and what is too long ends in "...".
+func oneLine(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	const dots = "..."
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most-len(dots)], "") + dots
+	}
+	return text
+}
 
 // ValidName reports whether an entry can have the name.
 func ValidName(name string) bool { return nameShape.MatchString(name) && name != NCCL }
@@ -70,7 +95,7 @@ func (b *builder) add(r *Recipe) error {
 		return bad("name", "another entry is called %q", r.Name).Note(first, "here").Suggest("give one of them another name = \"...\"")
 	}
 	if !ValidName(r.Name) {
-		return bad("name", "name: got %q, want letters, digits and _ . # + -, at most 100 of them, and not %q", r.Name, NCCL)
+		return bad("name", "name: got %.120q, want letters, digits and _ . # + -, at most 100 of them, and not %q", r.Name, NCCL)
 	}
 	p := r.InPlace
 	if p == nil {
@@ -175,7 +200,7 @@ func (b *builder) entry(r *Recipe, p *ir.Program) (Entry, error) {
 	if !known {
 		return Entry{}, fmt.Errorf("NCCL's interface has no call for the collective %v, want one of %v", c, CollectiveNames())
 	}
-	e := Entry{Name: r.Name, Source: fmt.Sprintf("%s:%d", r.Pos.File, r.Pos.Line), Collective: coll, Ranks: c.Ranks, Nodes: max(r.Nodes, 1),
+	e := Entry{Name: r.Name, Source: fmt.Sprintf("%s:%d", oneLine(r.Pos.File, maxName), r.Pos.Line), Collective: coll, Ranks: c.Ranks, Nodes: max(r.Nodes, 1),
 		Root: ir.None, Priority: r.Priority, MinBytes: max(r.MinBytes, 0), MaxBytes: r.MaxBytes, Multiple: int64(c.Segment()),
 		Alignment: 1, DTypes: r.DTypes, Ops: r.Ops, Threads: r.Threads, InPlace: ir.None, OutOfPlace: ir.None}
 	if coll.Rooted() {
@@ -224,7 +249,7 @@ func (b *builder) program(r *Recipe, p *ir.Program) (int32, error) {
 	if p.Coll.InPlace {
 		place = "in place"
 	}
-	q := Program{Title: r.Title + ", " + place, Tables: *t, Ranks: p.Coll.Ranks, Protocol: p.Protocol, Slots: p.Transport.Slots,
+	q := Program{Title: oneLine(r.Title, maxTitle) + ", " + place, Tables: *t, Ranks: p.Coll.Ranks, Protocol: p.Protocol, Slots: p.Transport.Slots,
 		SlotBytes: p.Transport.SlotBytes, CountChunks: int64(p.Coll.Segment()), MaxRegime: ir.MaxRegime}
 	if p.Protocol == ir.Direct {
 		q.Slots, q.SlotBytes, q.MaxRegime = 0, 0, math.MaxInt32

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mscclsh/mscclsh/checker"
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/runtime"
 	"github.com/mscclsh/mscclsh/runtime/cuda"
@@ -152,6 +153,25 @@ func TestMixable(t *testing.T) {
 		if e.Mixable != (protocol != "Direct") || (e.Memory == table.Windows) != (protocol == "Direct") {
 			t.Errorf("%s: mixable %v, memory %v", protocol, e.Mixable, e.Memory)
 		}
+	}
+}
+
+// What a table says for people is a line of characters that can be seen, whatever files and
+// arguments are called, and the table can be read back.
+func TestTexts(t *testing.T) {
+	r := recipe(t, "e", "out", "allgather_direct", "ranks", "2")
+	r.Pos = diag.Pos{File: "a\n\xffb\x00.star", Line: 7}
+	r.Title = "x\n" + strings.Repeat("é", 1000) // two bytes each
+	x := made(t, r)
+	if got, want := x.Entries[0].Source, "a??b?.star:7"; got != want {
+		t.Errorf("source: got %q, want %q", got, want)
+	}
+	// 1024 bytes at most, three of them dots: "x?" and 509 whole characters.
+	if got, want := x.Programs[0].Title, "x?"+strings.Repeat("é", 509)+"..., out of place"; got != want {
+		t.Errorf("title: got %q, want %q", got, want)
+	}
+	if got, err := table.Decode(image(t, x)); err != nil || got.Entries[0].Source != x.Entries[0].Source || got.Programs[0].Title != x.Programs[0].Title {
+		t.Errorf("read back: %v", err)
 	}
 }
 

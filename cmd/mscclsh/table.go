@@ -117,7 +117,7 @@ FILE is a table or its source. Without one the table that the library comes with
 			"mscclsh table explain --coll allgather --bytes 16MiB --ranks 2 --registered table/",
 			"mscclsh table lint --strict algorithms.star",
 		},
-		Flags:   []string{"emit-file", "dtype", "op", "in-place", "json", "quiet", "strict"},
+		Flags:   []string{"emit-file", "dtype", "op", "in-place", "json", "quiet", "strict", "max-steps"},
 		Own:     tableFlags(),
 		MinArgs: 1,
 		MaxArgs: 2,

@@ -68,7 +68,7 @@ func tableTarget(name string) (string, error) {
 	if info, err := os.Stat(name); strings.HasSuffix(name, "/") || err == nil && info.IsDir() {
 		return filepath.Join(name, tableFile), nil
 	}
-	if strings.HasSuffix(name, ".star") || strings.HasSuffix(name, ".txt") {
+	if ext := strings.ToLower(filepath.Ext(name)); ext == ".star" || ext == ".txt" {
 		return "", badCallHint("output", "give a name such as "+tableFile, "-o %s: that would be a source or a list of entries by its name", name)
 	}
 	return name, nil
@@ -76,7 +76,11 @@ func tableTarget(name string) (string, error) {
 
 // indexFile is the list of entries beside a table.
 func indexFile(file string) string {
-	return strings.TrimSuffix(file, filepath.Ext(file)) + ".txt"
+	base := filepath.Base(file)
+	if stem := strings.TrimSuffix(base, filepath.Ext(base)); stem != "" { // else a name that begins with a dot, and no ending
+		base = stem
+	}
+	return filepath.Join(filepath.Dir(file), base+".txt")
 }
 
 // namedText is a file to be.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mscclsh/mscclsh/algorithms"
@@ -70,7 +71,7 @@ func (k *kitchen) run(ctx context.Context, file string, args []starlib.Algorithm
 	for _, x := range args {
 		values[x.Name] = x.Value
 	}
-	script, err := starlib.Load(ctx, starlib.Options{File: file, Args: values, Library: algorithms.FS,
+	script, err := starlib.Load(ctx, starlib.Options{File: file, Args: values, Library: algorithms.FS, MaxSteps: uint64(k.s.Set.MaxSteps),
 		Host: starlib.Host{
 			Topology: machine.Topology,
 			// What a script asks on its way is answered well: its program is judged by the table.
@@ -156,7 +157,11 @@ func title(d *dish) string {
 	var b strings.Builder
 	b.WriteString(d.call.Script)
 	for _, x := range d.args {
-		fmt.Fprintf(&b, " --%s %s", x.Name, x.Value)
+		value := x.Value
+		if !table.ValidName(value) {
+			value = strconv.Quote(value) // so that it can't be taken for other arguments
+		}
+		fmt.Fprintf(&b, " --%s %s", x.Name, value)
 	}
 	return b.String()
 }

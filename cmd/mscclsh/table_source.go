@@ -22,7 +22,7 @@ import (
 func (s *Session) tableSource(ctx context.Context, src source) ([]starlib.Algorithm, error) {
 	s.begin("running " + src.file)
 	var calls []starlib.Algorithm
-	script, err := starlib.Load(ctx, starlib.Options{File: src.file, Source: src.data, Library: algorithms.FS,
+	script, err := starlib.Load(ctx, starlib.Options{File: src.file, Source: src.data, Library: algorithms.FS, MaxSteps: uint64(s.Set.MaxSteps),
 		Print: func(_ diag.Pos, text string) { s.say(text) },
 		Host: starlib.Host{Topology: machine.Topology, Algorithm: func(a starlib.Algorithm) error {
 			calls = append(calls, a)
@@ -57,6 +57,7 @@ type dish struct {
 	coll *ir.Collective
 	low  int64 // bytes of a call
 	high int64
+	more bool // the call makes entries for other roots too
 }
 
 // recipes makes them all; what is wrong with several calls is said of each.
@@ -154,7 +155,7 @@ func (k *kitchen) base(a *starlib.Algorithm) (table.Recipe, error) {
 	case a.Nodes < 1:
 		return r, wrong(a, "hosts", "hosts: got %d, want 1 or more", a.Nodes)
 	case a.Name != "" && !table.ValidName(a.Name):
-		return r, wrong(a, "name", "name: got %q, want letters, digits and _ . # + -, at most 100 of them, and not %q", a.Name, table.NCCL)
+		return r, wrong(a, "name", "name: got %.120q, want letters, digits and _ . # + -, at most 100 of them, and not %q", a.Name, table.NCCL)
 	}
 	for _, arg := range a.Args {
 		if arg.Name == "root" && a.Roots != nil {
@@ -178,6 +179,8 @@ func (k *kitchen) dishes(ctx context.Context, a *starlib.Algorithm, args []starl
 			Suggest("want %s", orList(table.CollectiveNames()))
 	case a.Nodes > 1 && c.Ranks%a.Nodes != 0:
 		return nil, wrong(a, "hosts", "hosts: %d ranks don't lie on %d hosts alike", c.Ranks, a.Nodes)
+	case a.Ops != nil && !coll.Reduces():
+		return nil, wrong(a, "op", "ops: %v reduces nothing", coll).Suggest("leave ops out")
 	case a.Ranks != nil && fmt.Sprint(c.Ranks) != args[len(args)-1].Value:
 		return nil, wrong(a, "ranks", "%s makes a program of %d ranks when asked for %s", a.Script, c.Ranks, args[len(args)-1].Value)
 	}
@@ -214,6 +217,7 @@ func (k *kitchen) perRoot(one *dish, param string) ([]dish, error) {
 			return nil, wrong(one.call, "roots", "roots: got %d, and there are %d ranks", r, one.coll.Ranks)
 		}
 		d := *one
+		d.more = len(roots) > 1
 		d.args = append(slices.Clone(one.args), starlib.AlgorithmArg{Name: param, Value: fmt.Sprint(r)})
 		list = append(list, d)
 	}
@@ -238,6 +242,10 @@ func (k *kitchen) window(a *starlib.Algorithm, c table.Collective, ranks int32) 
 	return low * blocks, high, nil
 }
 
+// maxMadeUp is how much of a name is made up of a script's name and its parameters, bytes:
+// ranks, root and a number follow it.
+const maxMadeUp = 60
+
 // name is the entry's: the call's with what its entries differ in, or one made up of the
 // script and its parameters.
 func (k *kitchen) name(d *dish, p *ir.Program) string {
@@ -255,14 +263,15 @@ func (k *kitchen) name(d *dish, p *ir.Program) string {
 			}
 		}
 	}
+	end := ""
 	if a.Name == "" || len(a.Ranks) > 1 {
-		name += "-r" + strconv.Itoa(int(d.coll.Ranks))
+		end += "-r" + strconv.Itoa(int(d.coll.Ranks))
 	}
-	if c, _ := table.OfKind(d.coll.Kind); c.Rooted() && (a.Name == "" || len(a.Roots) != 1) {
-		name += "-root" + strconv.Itoa(int(p.Coll.Root))
+	if c, _ := table.OfKind(d.coll.Kind); c.Rooted() && (a.Name == "" || d.more) {
+		end += "-root" + strconv.Itoa(int(p.Coll.Root))
 	}
 	if a.Name != "" {
-		return name
+		return name + end
 	}
 	name = strings.Map(func(r rune) rune {
 		if table.ValidName(string(r)) {
@@ -270,6 +279,7 @@ func (k *kitchen) name(d *dish, p *ir.Program) string {
 		}
 		return '_'
 	}, name)
+	name = name[:min(len(name), maxMadeUp)] + end
 	k.names[name]++
 	if n := k.names[name]; n > 1 {
 		name += "#" + strconv.Itoa(n)

@@ -16,7 +16,7 @@ import (
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "4096": 4096, "1B": 1, "1k": 1024, "1K": 1024, "64KiB": 65536, "64 KiB": 65536, "2M": 2 << 20,
-		"2MB": 2_000_000, "1.5GiB": 3 << 29, "1.5GB": 1_500_000_000, "0.5k": 512, "4TiB": 4 << 40,
+		"2MB": 2_000_000, "1.5GiB": 3 << 29, "1.5GB": 1_500_000_000, "0.5k": 512, "4TiB": 4 << 40, "3PiB": 3 << 50, "7EiB": 7 << 60, "9EB": 9e18,
 		"9223372036854775807": math.MaxInt64,
 	} {
 		if got, err := parseSize(text); err != nil || got != want {
