@@ -144,6 +144,30 @@ func TestInputsAreSpared(t *testing.T) {
 	}
 }
 
+// What Build refuses or leaves out is also found in a table that is already there.
+func TestMisfit(t *testing.T) {
+	program := func(script, inPlace string, args ...string) *ir.Program {
+		return compiled(t, script, append(args, "inplace", inPlace)...)
+	}
+	for _, c := range []struct {
+		in, out *ir.Program
+		mixable bool
+		want    string
+	}{
+		{program("reduce_tree", "true", "ranks", "8"), nil, false, "overwrites inputs"},
+		{program("reduce_tree", "true", "ranks", "2"), program("reduce_tree", "false", "ranks", "2"), true, ""},
+		{program("allreduce_ring", "true", "ranks", "4"), program("allreduce_allpairs", "false", "ranks", "4"), true, "don't send the same messages"},
+		{program("allreduce_ring", "true", "ranks", "4"), program("allreduce_allpairs", "false", "ranks", "4"), false, ""},
+		{nil, program("allreduce_allpairs", "false", "ranks", "4"), false, ""},
+		{program("allreduce_allpairs", "true", "ranks", "4"), program("allreduce_allpairs", "false", "ranks", "4"), true, ""},
+	} {
+		err := (&table.Entry{Mixable: c.mixable}).Misfit(c.in, c.out)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v and %v: got %v, want %q", c.in, c.out, err, c.want)
+		}
+	}
+}
+
 // Every entry of both places that takes any memory lets ranks mix places, and none of
 // protocol Direct does, whose ranks all call alike.
 func TestMixable(t *testing.T) {

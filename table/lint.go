@@ -107,10 +107,14 @@ func sameCalls(a, b *Entry) bool {
 		(a.Root == b.Root || a.Root == ir.None || b.Root == ir.None)
 }
 
+// maxOthers is how many entries a finding names; a table of ten thousand that all overlap
+// would have fifty million pairs.
+const maxOthers = 3
+
 // overlaps warns of earlier entries of the same priority that match calls of entry i.
 func (t *Table) overlaps(i int) diag.List {
-	var list diag.List
-	e := &t.Entries[i]
+	var m *diag.Message
+	e, others := &t.Entries[i], 0
 	for j := range i {
 		f := &t.Entries[j]
 		if f.Priority != e.Priority || !sameCalls(e, f) || e.DTypes&f.DTypes == 0 || e.Ops&f.Ops == 0 {
@@ -121,12 +125,23 @@ func (t *Table) overlaps(i int) diag.List {
 			continue
 		}
 		both := Entry{MinBytes: low, MaxBytes: high}
-		list = append(list, diag.Warningf(e.Pos(), CodeOverlap, "%s and %s both match %v on %d ranks for %s: %s is taken",
-			f.Name, e.Name, e.Collective, e.Ranks, both.Range(), f.Name).
-			Note(f.Pos(), "%s, of the same priority %d", f.Name, f.Priority).
-			Suggest("give one of them a higher priority, or another range"))
+		switch others++; {
+		case m == nil:
+			m = diag.Warningf(e.Pos(), CodeOverlap, "%s and %s both match %v on %d ranks for %s: %s is taken",
+				f.Name, e.Name, e.Collective, e.Ranks, both.Range(), f.Name).
+				Note(f.Pos(), "%s, of the same priority %d", f.Name, f.Priority).
+				Suggest("give one of them a higher priority, or another range")
+		case others <= maxOthers:
+			m.Note(f.Pos(), "%s stands before it too, for %s", f.Name, both.Range())
+		}
 	}
-	return list
+	if m == nil {
+		return nil
+	}
+	if others > maxOthers {
+		m.Note(diag.Pos{}, "and %d more", others-maxOthers)
+	}
+	return diag.List{m}
 }
 
 // meet reports whether a call of some size in the range matches both entries.
@@ -187,8 +202,11 @@ func (t *Table) shadowed(i int) *diag.Message {
 		if f.MaxBytes >= e.MaxBytes {
 			m := diag.Warningf(e.Pos(), CodeShadowed, "%s can never match: earlier entries take all its calls", e.Name).
 				Suggest("give it a higher priority, or take it out")
-			for _, g := range by {
+			for _, g := range by[:min(len(by), maxOthers)] {
 				m.Note(g.Pos(), "%s takes %s, priority %d", g.Name, g.Range(), g.Priority)
+			}
+			if len(by) > maxOthers {
+				m.Note(diag.Pos{}, "and %d more take the rest", len(by)-maxOthers)
 			}
 			return m
 		}

@@ -74,6 +74,9 @@ func TestLint(t *testing.T) {
 		{"ranges that meet", []table.Recipe{ranged(1, "a", 0, 1023), ranged(2, "b", 1024, 4095), ranged(3, "c", 4096, table.OpenEnd)}, nil},
 		{"an overlap", []table.Recipe{ranged(1, "a", 0, 1024), ranged(2, "b", 1024, 4096)},
 			[]string{"t.star:2: warning: a and b both match allreduce on 2 ranks for 1KiB..1KiB: a is taken"}},
+		{"overlaps with several are one finding", []table.Recipe{ranged(1, "a", 0, 1024), ranged(2, "b", 4096, 8192), ranged(3, "c", 1024, 4096, types(1))},
+			[]string{"t.star:3: warning: a and c both match allreduce on 2 ranks for 1KiB..1KiB: a is taken",
+				"t.star:2: warning: c and b both match allreduce on 2 ranks for 4KiB..4KiB: c is taken"}},
 		{"no size in the overlap", []table.Recipe{ranged(1, "a", 0, 1025, types(1)), ranged(2, "b", 1025, 4096, types(1))}, nil},
 		{"another priority", []table.Recipe{ranged(1, "a", 0, 1024), ranged(2, "b", 1024, 4096, prefer(1))}, nil},
 		{"other types", []table.Recipe{ranged(1, "a", 0, 1024, types(1)), ranged(2, "b", 512, 1024, types(2))}, nil},
@@ -123,6 +126,31 @@ func TestLintCollectives(t *testing.T) {
 	}
 	if want := "allgather reducescatter broadcast reduce alltoall gather scatter"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// Of many entries that all overlap each is told once, with a few of the others.
+func TestManyOverlaps(t *testing.T) {
+	var recipes []table.Recipe
+	for i := range 10 {
+		r := recipe(t, "e"+string(rune('0'+i)), "both", "allreduce_one_step", "ranks", "2")
+		r.Pos, r.MinBytes = at(i+1), int64(i)
+		r.MaxBytes = 1000 + r.MinBytes
+		recipes = append(recipes, r)
+	}
+	list := made(t, recipes...).Lint()
+	var last *diag.Message
+	overlaps := 0
+	for _, m := range list {
+		if m.Code == table.CodeOverlap {
+			overlaps++
+			last = m
+		}
+	}
+	want := "t.star:10: warning: e0 and e9 both match allreduce on 2 ranks for 9..1000: e0 is taken\n    t.star:1: e0, of the same priority 0\n" +
+		"    t.star:2: e1 stands before it too, for 9..1001\n    t.star:3: e2 stands before it too, for 9..1002\n    and 6 more\n    give one of them a higher priority, or another range"
+	if overlaps != 9 || strings.TrimSpace(last.Error()) != want {
+		t.Errorf("%d overlaps, the last is\n%v\nwant\n%s", overlaps, last, want)
 	}
 }
 

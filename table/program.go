@@ -48,6 +48,18 @@ func (t *Table) Program(e *Entry, inPlace bool) (*ir.Program, error) {
 	return out, cuda.Validate(out)
 }
 
+// Misfit says what is wrong with an entry's programs beside what the checker may find of
+// each: what Build sees to, and a file may claim otherwise. Either may be nil.
+func (e *Entry) Misfit(inPlace, outOfPlace *ir.Program) error {
+	switch {
+	case inPlace != nil && !sparesInputs(inPlace):
+		return fmt.Errorf("its program in place overwrites inputs that are nobody's output")
+	case e.Mixable && inPlace != nil && outOfPlace != nil && !mixable(inPlace, outOfPlace):
+		return fmt.Errorf("its programs don't send the same messages, so ranks that call in place and ranks that don't couldn't meet")
+	}
+	return nil
+}
+
 // buffers fills in sizes, and checks that the tables lay them out as the collective does.
 func (p *Program) buffers(out *ir.Program) error {
 	c, t := out.Coll, &p.Tables

@@ -58,6 +58,8 @@ func (s *Session) judgeTable(ctx context.Context, t *table.Table) (diag.List, er
 	for i := range t.Entries {
 		e := &t.Entries[i]
 		s.begin("checking " + e.Name)
+		programs := map[bool]*ir.Program{} // by whether they are in place
+		before := len(list)
 		for _, inPlace := range []bool{false, true} {
 			p, err := t.Program(e, inPlace)
 			if err != nil {
@@ -67,6 +69,7 @@ func (s *Session) judgeTable(ctx context.Context, t *table.Table) (diag.List, er
 			if p == nil {
 				continue
 			}
+			programs[inPlace] = p
 			m, err := judgeEntry(ctx, e, p)
 			if err != nil {
 				return nil, err
@@ -74,6 +77,12 @@ func (s *Session) judgeTable(ctx context.Context, t *table.Table) (diag.List, er
 			if m != nil {
 				list = append(list, m)
 			}
+		}
+		if len(list) > before {
+			continue
+		}
+		if err := e.Misfit(programs[true], programs[false]); err != nil {
+			list = append(list, diag.Errorf(e.Pos(), "program", "%s: %v", e.Name, err))
 		}
 	}
 	return list, nil

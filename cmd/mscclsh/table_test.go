@@ -78,6 +78,19 @@ func TestLintJudges(t *testing.T) {
 	}
 }
 
+// A file may claim that ranks may mix two programs which send other messages. Lint looks
+// for itself: a ring and all pairs send as many chunks, and not the same ones.
+func TestLintDoubts(t *testing.T) {
+	y := builtTable(t, `algorithm("@algorithms/allreduce_ring.star", ranks = 4, bytes = "..", protocol = "LL", inplace = False, instances = 2, name = "ring")
+algorithm("@algorithms/allreduce_allpairs.star", ranks = 4, bytes = "..", protocol = "LL", inplace = True, instances = 2, priority = -1, name = "pairs")`)
+	ring, pairs := &y.Entries[0], &y.Entries[1]
+	ring.InPlace, ring.Mixable = pairs.InPlace, true
+	ring.MaxBlocks = max(ring.MaxBlocks, pairs.MaxBlocks)
+	if text, code := lintOf(t, y); code != exitWrong || !strings.Contains(text, "ring: its programs don't send the same messages, so ranks") {
+		t.Errorf("mixed: exit code %d\n%s", code, text)
+	}
+}
+
 // The table that the library comes with covers what its documentation says.
 func TestDefaultTable(t *testing.T) {
 	var out, errors bytes.Buffer
