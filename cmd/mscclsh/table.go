@@ -215,13 +215,35 @@ func (s *Session) makeTable(ctx context.Context, src source) (*table.Table, diag
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &kitchen{s: s, scripts: map[string]*traced{}, names: map[string]int{}}
+	k := &kitchen{s: s, source: src.file, scripts: map[string]*traced{}, names: map[string]int{}}
 	recipes, err := k.recipes(ctx, calls)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.begin("")
 	return table.Build(version, recipes)
+}
+
+// portable names sources as seen from the folder of the table's own, so that the same
+// source gives the same bytes wherever it lies.
+func portable(t *table.Table, source string) {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		pos := e.Pos()
+		e.Source = fmt.Sprintf("%s:%d", seenFrom(source, pos.File), pos.Line)
+	}
+}
+
+// seenFrom is a file's name as seen from the folder of a source; of the library it is as it is.
+func seenFrom(source, file string) string {
+	if strings.HasPrefix(file, starlib.LibraryPrefix) {
+		return file
+	}
+	rel, err := filepath.Rel(filepath.Dir(source), file)
+	if err != nil {
+		return file
+	}
+	return filepath.ToSlash(rel)
 }
 
 // rangeOf reads "from..to" in bytes, both included, or "from..<to" without to; an end

@@ -37,6 +37,7 @@ func (s *Session) tableBuild(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	portable(t, file)
 	image, err := t.Encode()
 	if err != nil {
 		return err

@@ -148,14 +148,14 @@ func (k *kitchen) cook(ctx context.Context, d *dish, base table.Recipe) (*table.
 			r.Name = k.name(d, p)
 		}
 	}
-	r.Title = title(d)
+	r.Title = title(seenFrom(k.source, d.call.Script), d)
 	return &r, nil
 }
 
 // title names an entry's program for people.
-func title(d *dish) string {
+func title(script string, d *dish) string {
 	var b strings.Builder
-	b.WriteString(d.call.Script)
+	b.WriteString(script)
 	for _, x := range d.args {
 		value := x.Value
 		if !table.ValidName(value) {
@@ -173,7 +173,7 @@ func (k *kitchen) program(ctx context.Context, d *dish, args []starlib.Algorithm
 		return nil, err
 	}
 	a := d.call
-	k.s.begin("compiling " + title(d))
+	k.s.begin("compiling " + title(d.call.Script, d))
 	high := d.high
 	if high == table.OpenEnd {
 		high = 0
@@ -210,7 +210,7 @@ func unsafeRange(d *dish, low, high int64) error {
 
 // judge refuses what doesn't hold at all sizes.
 func (k *kitchen) judge(ctx context.Context, d *dish, t *traced, p *ir.Program) error {
-	k.s.begin("checking " + title(d))
+	k.s.begin("checking " + title(d.call.Script, d))
 	rep, err := checker.Check(ctx, p, checker.Options{MinBytes: p.MinBytes, MaxBytes: p.MaxBytes})
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ func (s *Session) tableSource(ctx context.Context, src source) ([]starlib.Algori
 // kitchen makes entries of calls of algorithm(...).
 type kitchen struct {
 	s       *Session
+	source  string             // the table's
 	scripts map[string]*traced // by script and arguments
 	names   map[string]int     // how often a name was made up
 }
