@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/table"
 )
 
@@ -91,46 +89,33 @@ type namedText struct {
 }
 
 // writeTogether writes files that belong together: all of them, or none.
-func writeTogether(files []namedText) (err error) {
-	var made []string
-	defer func() {
-		if err != nil {
-			for _, name := range made {
-				_ = os.Remove(name) // the error before says more
-			}
-		}
-	}()
-	for i, f := range files {
-		if info, statErr := os.Stat(f.name); statErr == nil && !info.Mode().IsRegular() {
+func writeTogether(files []namedText) error {
+	for _, f := range files {
+		if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() {
 			return badCall("output", "writing %s: it is no regular file", f.name)
 		}
-		if real, linkErr := filepath.EvalSymlinks(f.name); linkErr == nil {
-			files[i].name = real // a link stays a link
-		}
-		f = files[i]
-		name := filepath.Join(filepath.Dir(f.name), fmt.Sprintf(".%s.%d.part", filepath.Base(f.name), os.Getpid()))
-		err := writeFile(name, func(w io.Writer) error {
+	}
+	var made []*beside
+	for _, f := range files {
+		b, err := writeBeside(f.name, func(w io.Writer) error {
 			_, err := w.Write(f.data)
 			return err
 		})
 		if err != nil {
-			return renamed(err, name, f.name)
+			for _, b := range made {
+				b.remove()
+			}
+			return err
 		}
-		made = append(made, name)
+		made = append(made, b)
 	}
-	for i, f := range files {
-		if err := os.Rename(made[i], f.name); err != nil {
-			return cannot("writing %s: %w", f.name, err)
+	for i, b := range made {
+		if err := b.appear(); err != nil {
+			for _, rest := range made[i+1:] {
+				rest.remove()
+			}
+			return err
 		}
 	}
 	return nil
-}
-
-// renamed says of an error of a file on its way what the file is to be called.
-func renamed(err error, part, name string) error {
-	var m *diag.Message
-	if errors.As(err, &m) {
-		m.Text = strings.ReplaceAll(m.Text, part, name)
-	}
-	return err
 }
