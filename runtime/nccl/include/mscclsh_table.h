@@ -21,21 +21,25 @@
 // if none of these words (docs/table.md), in this order, is a reason against it:
 //
 //   collective, ranks, nodes   they are others
-//   dtype, op                  not among the entry's; op only where the collective reduces
+//   dtype, op                  not among the entry's; op only where the collective reduces, and
+//                              always for averages of fp16 and FP8, which NCCL divides first
 //   root                       the entry has one, and it is another
 //   place                      the entry is for windows and has no program for the call's place
 //   bytes                      the count is 0, or the bytes lie outside of [min_bytes, max_bytes]
 //   multiple                   the count is no multiple of the entry's
-//   memory                     the entry is for windows, and the buffers are not in windows
+//   memory                     the entry is for windows, and the buffers are not in windows, or
+//                              the collective has a root
 //   ctas                       max_blocks is more than the communicator allows
 //   scratch                    scratch_chunks * (count / count_chunks) * size of an element, of
 //                              the entry's program that needs most, or the copies of calls that
 //                              have no program of their own (mixable), are more than there may be
+//   unloaded                   this machine can't run it; of sendrecv, always
 //
 // and "lower priority" is that of an entry that matches too, behind the one taken. Only
 // windows see the place: there all ranks call alike, as their offsets are the same.
 //
-// Root: of sendrecv the rank that sends; the next one, (root + 1) % ranks, receives.
+// Root: of sendrecv the rank that sends; the next one, (root + 1) % ranks, receives. A rank
+// sees its own sends and receives alone, so the library takes no such entry.
 #ifndef MSCCLSH_TABLE_H
 #define MSCCLSH_TABLE_H
 
