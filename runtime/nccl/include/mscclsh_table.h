@@ -80,7 +80,9 @@ typedef struct {
   uint32_t version;
   uint32_t header_bytes;  // of this structure
   uint64_t file_bytes;
-  uint64_t digest;             // FNV-1a, 64 bits, of all bytes after the header; ranks compare it
+  // FNV-1a, 64 bits, of all bytes after the header. Ranks compare it with the header's own
+  // bytes folded in.
+  uint64_t digest;
   // Offsets of arrays of mscclsh_table_entry and mscclsh_table_program. They follow the header in
   // this order, and made_by follows them, all at the next multiple of 16: so no field of the
   // header, which the digest leaves out, can change unnoticed.

@@ -44,12 +44,6 @@ int32_t op_of(ncclRedOp_t o) {
   return uint32_t(o) < sizeof kOf / sizeof kOf[0] ? kOf[uint32_t(o)] : -1;
 }
 
-bool average_overflows(int32_t collective, int32_t dtype, int32_t op) {
-  constexpr int32_t kAvg = 4, kFp16 = 2, kFp8e4m3 = 4, kFp8e5m2 = 5;
-  return reduces(collective) && op == kAvg &&
-         (dtype == kFp16 || dtype == kFp8e4m3 || dtype == kFp8e5m2);
-}
-
 bool Calls::BoundKey::operator==(const BoundKey &o) const {
   return program == o.program && threads == o.threads && dtype == o.dtype && op == o.op &&
          chunk == o.chunk && at[0] == o.at[0] && at[1] == o.at[1] && windows[0] == o.windows[0] &&
@@ -144,16 +138,9 @@ int32_t Calls::decide(const Key &k) {
   if (k.registered) q.alignment = k.alignment;
   q.max_ctas = max_ctas_;
   q.scratch = options().scratch;
-  const bool overflows = average_overflows(k.collective, k.dtype, k.op);
-  if (!options().log_choice)
-    return overflows ? -1 : engine_->table.choose(q, &engine_->ready(), nullptr);
+  if (!options().log_choice) return engine_->table.choose(q, &engine_->ready(), nullptr);
   std::vector<Reason> reasons;
-  int32_t entry = engine_->table.choose(q, &engine_->ready(), &reasons);
-  if (overflows) {
-    entry = -1;
-    for (Reason &r : reasons)
-      if (r == kWanted || r == kLowerPriority) r = kOp;
-  }
+  const int32_t entry = engine_->table.choose(q, &engine_->ready(), &reasons);
   if (told_
           .insert(std::string(reinterpret_cast<const char *>(&k), sizeof k.count) +
                   format(" %d %d %d %d %d %d %d", k.collective, k.dtype, k.op, k.root, k.registered,

@@ -32,11 +32,6 @@ struct Request {
 int32_t dtype_of(ncclDataType_t t);
 int32_t op_of(ncclRedOp_t o);
 
-// average_overflows is whether an average is left to NCCL whatever the table says: of types
-// with few exponents. NCCL divides before it adds, programs after it, and what they have
-// added by then may be beyond the type's largest number.
-bool average_overflows(int32_t collective, int32_t dtype, int32_t op);
-
 // Calls belongs to one rank. Like NCCL's communicators it takes one call at a time.
 class Calls {
  public:

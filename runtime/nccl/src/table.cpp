@@ -55,6 +55,12 @@ int32_t regime(const mscclsh_table_program &p, int64_t chunk) {
   return int32_t(std::min(std::max(p.slot_bytes / chunk, int64_t(1)), most));
 }
 
+bool average_overflows(int32_t collective, int32_t dtype, int32_t op) {
+  constexpr int32_t kAvg = 4, kFp16 = 2, kFp8e4m3 = 4, kFp8e5m2 = 5;
+  return reduces(collective) && op == kAvg &&
+         (dtype == kFp16 || dtype == kFp8e4m3 || dtype == kFp8e5m2);
+}
+
 mscclsh_program Table::flat(int32_t i) const {
   const mscclsh_table_program &p = program(i);
   mscclsh_program f = {};
@@ -112,7 +118,9 @@ Reason Table::why_not(const mscclsh_table_entry &e, const Query &q) const {
   if (e.ranks != q.ranks) return kRanks;
   if (e.nodes != q.nodes) return kNodes;
   if (!(e.dtypes >> q.dtype & 1)) return kDtype;
-  if (reduces(q.collective) && !(e.ops >> q.op & 1)) return kOp;
+  if (reduces(q.collective) &&
+      (!(e.ops >> q.op & 1) || average_overflows(q.collective, q.dtype, q.op)))
+    return kOp;
   if (rooted(q.collective) && e.root >= 0 && e.root != q.root) return kRoot;
   if (!place_fits(e, q)) return kPlace;
   if (q.count < 1 || uint64_t(q.bytes) < e.min_bytes || uint64_t(q.bytes) > e.max_bytes)

@@ -36,6 +36,11 @@ inline bool rooted(int32_t collective) {
          collective == MSCCLSH_SENDRECV;
 }
 
+// average_overflows is whether an average is left to NCCL whatever the table says: of types
+// with few exponents. NCCL divides before it adds, programs after it, and what they have
+// added by then may be beyond the type's largest number.
+bool average_overflows(int32_t collective, int32_t dtype, int32_t op);
+
 // blocks_of is how many times a call's count its larger buffer holds.
 inline int32_t blocks_of(int32_t collective, int32_t ranks) {
   switch (collective) {
@@ -101,7 +106,7 @@ class Table {
   Table &operator=(const Table &) = delete;
 
   const std::string &name() const { return name_; }
-  uint64_t digest() const { return header().digest; }
+  uint64_t digest() const;
   int32_t entries() const { return int32_t(header().n_entries); }
   int32_t programs() const { return int32_t(header().n_programs); }
   const mscclsh_table_entry &entry(int32_t i) const { return entries_[i]; }

@@ -147,6 +147,9 @@ bool ordered(const Table &t, int32_t i) {
 
 }  // namespace
 
+// The file's own digest leaves the header out; ranks have to agree on its counts too.
+uint64_t Table::digest() const { return mix_bytes(header().digest, bytes_, sizeof header()); }
+
 bool Table::check(std::string *why) try {
   const Reader in(bytes_, size_);
   if (size_ < sizeof(mscclsh_table_header)) invalid("it is no table of algorithms");
