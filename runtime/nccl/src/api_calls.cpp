@@ -16,10 +16,41 @@ bool whole(const Rank &rank, const Request &r) {
 
 }  // namespace
 
+namespace {
+
+// early refuses what comes before a communicator that doesn't block is ready: NCCL may be,
+// and would take it, and other ranks may have a program for it by then. It returns whether
+// it has. The same holds for what comes before calls that wait for NCCL.
+bool early(Rank *rank, ncclResult_t *result) {
+  const Phase phase = rank->phase.load(std::memory_order_acquire);
+  bool behind = phase == Phase::kSettingUp;
+  if (phase == Phase::kReady && !rank->config.blocking) {
+    std::lock_guard<std::mutex> lock(rank->later_mu);
+    behind = !rank->later.empty();
+  }
+  if (!behind) return false;
+  last_error() =
+      "the communicator is used before ncclCommGetAsyncError has told ncclSuccess: wait for that";
+  *result = ncclInvalidArgument;
+  return true;
+}
+
+// waits_for_nccl is whether NCCL is at work on an earlier call, so that it will refuse
+// this one.
+bool waits_for_nccl(const Rank &rank) {
+  ncclResult_t state = ncclSuccess;
+  return !rank.config.blocking && real().CommGetAsyncError(rank.comm, &state) == ncclSuccess &&
+         state == ncclInProgress;
+}
+
+}  // namespace
+
 bool take(const Request &r, ncclResult_t *result) {
   if (passing()) return false;
   Rank *const rank = find(r.comm);
-  if (rank == nullptr || !rank->ready()) return false;
+  if (rank == nullptr) return false;
+  if (early(rank, result)) return true;
+  if (!rank->ready() || rank->finalized || waits_for_nccl(*rank)) return false;
   int32_t entry = -1;
   if (rank->engine->serves(r.collective) || options().log_choice)
     entry = whole(*rank, r) ? rank->calls->choose(r) : -1;
@@ -55,7 +86,8 @@ ncclResult_t message(const Message &m, F real_call) {
   return guarded([&] {
     if (passing() || !options().group_alltoall || !group().open()) return real_call();
     Rank *const rank = find(m.comm);
-    if (rank == nullptr || !rank->ready() || !rank->engine->serves(MSCCLSH_ALLTOALL))
+    if (rank == nullptr || !rank->ready() || rank->finalized ||
+        !rank->engine->serves(MSCCLSH_ALLTOALL))
       return real_call();
     group().add(m);
     return ncclSuccess;

@@ -14,13 +14,15 @@ ncclResult_t created(ncclResult_t result, const std::vector<Created> &all) {
   if (group().open())
     for (const Created &c : all) group().add(c);
   else
-    made(all);
+    made(all, result == ncclInProgress);
   return result;
 }
 
-Config config_of_parent(ncclComm_t parent, const ncclConfig_t *config) {
+// config_of_child is that of a communicator made from another one, which inherits what its
+// parent has only where no configuration is given at all.
+Config config_of_child(ncclComm_t parent, const ncclConfig_t *config) {
   const Rank *const r = parent == nullptr ? nullptr : find(parent);
-  return config_of(config, r == nullptr ? default_config() : r->config);
+  return config_of(config, config != nullptr || r == nullptr ? default_config() : r->config);
 }
 
 // stop ends what a rank of ours does, before NCCL does the same to its part.
@@ -41,7 +43,7 @@ using mscclsh::real;
 MSCCLSH_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id,
                                              int rank) {
   return guarded([&] {
-    return created(real().CommInitRank(comm, ranks, id, rank), {{comm, default_config()}});
+    return created(real().CommInitRank(comm, ranks, id, rank), {{comm, default_config(), nullptr}});
   });
 }
 MSCCLSH_P(CommInitRank);
@@ -50,7 +52,7 @@ MSCCLSH_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, 
                                                    int rank, ncclConfig_t *config) {
   return guarded([&] {
     const Config c = config_of(config, default_config());
-    return created(real().CommInitRankConfig(comm, ranks, id, rank, config), {{comm, c}});
+    return created(real().CommInitRankConfig(comm, ranks, id, rank, config), {{comm, c, nullptr}});
   });
 }
 MSCCLSH_P(CommInitRankConfig);
@@ -59,7 +61,8 @@ MSCCLSH_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int ranks
                                                      ncclUniqueId *ids, ncclConfig_t *config) {
   return guarded([&] {
     const Config c = config_of(config, default_config());
-    return created(real().CommInitRankScalable(comm, ranks, rank, n, ids, config), {{comm, c}});
+    return created(real().CommInitRankScalable(comm, ranks, rank, n, ids, config),
+                   {{comm, c, nullptr}});
   });
 }
 MSCCLSH_P(CommInitRankScalable);
@@ -68,7 +71,8 @@ MSCCLSH_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int 
   return guarded([&] {
     const ncclResult_t result = real().CommInitAll(comms, n, devices);
     std::vector<Created> all;
-    for (int i = 0; good(result) && i < n; i++) all.push_back({&comms[i], default_config()});
+    for (int i = 0; good(result) && i < n; i++)
+      all.push_back({&comms[i], default_config(), nullptr});
     return created(result, all);
   });
 }
@@ -77,9 +81,9 @@ MSCCLSH_P(CommInitAll);
 MSCCLSH_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child,
                                           ncclConfig_t *config) {
   return guarded([&] {
-    const Config c = config_of_parent(comm, config);
+    const Config c = config_of_child(comm, config);
     if (child != nullptr) *child = nullptr;
-    return created(real().CommSplit(comm, color, key, child, config), {{child, c}});
+    return created(real().CommSplit(comm, color, key, child, config), {{child, c, comm}});
   });
 }
 MSCCLSH_P(CommSplit);
@@ -87,14 +91,14 @@ MSCCLSH_P(CommSplit);
 MSCCLSH_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n, ncclComm_t *child,
                                            ncclConfig_t *config, int flags) {
   return guarded([&] {
-    const Config c = config_of_parent(comm, config);
+    const Config c = config_of_child(comm, config);
     Rank *const parent = passing() ? nullptr : find(comm);
     if (parent != nullptr && (flags & NCCL_SHRINK_ABORT) != 0) {
       stop(parent);
       parent->phase = Phase::kOff;
     }
     if (child != nullptr) *child = nullptr;
-    return created(real().CommShrink(comm, excluded, n, child, config, flags), {{child, c}});
+    return created(real().CommShrink(comm, excluded, n, child, config, flags), {{child, c, comm}});
   });
 }
 MSCCLSH_P(CommShrink);
@@ -102,8 +106,8 @@ MSCCLSH_P(CommShrink);
 MSCCLSH_EXPORT ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId *id,
                                          int rank, ncclComm_t *grown, ncclConfig_t *config) {
   return guarded([&] {
-    const Config c = config_of_parent(comm, config);
-    return created(real().CommGrow(comm, ranks, id, rank, grown, config), {{grown, c}});
+    const Config c = config_of_child(comm, config);
+    return created(real().CommGrow(comm, ranks, id, rank, grown, config), {{grown, c, nullptr}});
   });
 }
 MSCCLSH_P(CommGrow);
@@ -111,7 +115,11 @@ MSCCLSH_P(CommGrow);
 MSCCLSH_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&] {
     Rank *const rank = passing() ? nullptr : find(comm);
-    if (rank != nullptr && rank->config.blocking) rank->wait();
+    if (rank != nullptr) {
+      hasten(rank);
+      if (rank->config.blocking) rank->wait();
+      rank->finalized = true;
+    }
     return real().CommFinalize(comm);
   });
 }
@@ -123,6 +131,7 @@ MSCCLSH_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     const std::unique_ptr<Rank> rank = passing() ? nullptr : take(comm);
     if (rank != nullptr) {
       if (rank->phase == Phase::kSettingUp) rank->abandoned = true;
+      hasten(rank.get());
       rank->finish(false);
     }
     return real().CommDestroy(comm);
@@ -163,7 +172,13 @@ MSCCLSH_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t 
       return ncclSuccess;
     }
     const ncclResult_t r = real().CommGetAsyncError(comm, result);
-    if (rank == nullptr || !rank->ready() || r != ncclSuccess || !good(*result)) return r;
+    if (rank == nullptr || r != ncclSuccess || *result != ncclSuccess) return r;
+    *result = catch_up(rank);
+    if (!rank->ready() || !good(*result)) return r;
+    if (rank->broken != ncclSuccess) {
+      *result = rank->broken;
+      return r;
+    }
     std::string why;
     const int32_t code = rank->engine->poll(&why);
     if (code != MSCCLSH_OK) {

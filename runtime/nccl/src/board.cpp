@@ -25,6 +25,7 @@ namespace {
 constexpr int64_t kPart = 16 << 10;  // bytes that one round of an exchange carries
 constexpr uint64_t kApart = uint64_t(1) << 63;
 constexpr int64_t kForever = INT64_MAX;
+constexpr int64_t kSpin = 2000000;  // ns that a process looks without sleeping
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -148,13 +149,14 @@ bool Board::wait(const std::function<bool()> &done, int64_t patience_ns) {
   for (int64_t turn = 0;; turn++) {
     if (done()) return true;
     if (stopped_) return false;
-    if (turn < 1000) {
+    const int64_t waited = now_ns() - begin;
+    if (patience_ns != kForever && waited > patience_ns) return done();
+    if (turn < 1000 && waited < kSpin) {  // on a busy machine a turn may take milliseconds
       std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(turn < 3000 ? 50 : 1000));
     if (turn % 64 == 0 && someone_ended()) return done();  // it may have been there
-    if (patience_ns != kForever && now_ns() - begin > patience_ns) return done();
   }
 }
 

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "call.h"
 #include "engine.h"
@@ -29,6 +31,15 @@ struct Config {
 };
 Config config_of(const ncclConfig_t *config, const Config &inherited);
 Config default_config();
+
+// Created is a communicator that NCCL makes, or has made, at an address of the caller's.
+// parent is the one that it was split off, or null: if that one doesn't block, the address
+// holds null until NCCL is done.
+struct Created {
+  ncclComm_t *at;
+  Config config;
+  ncclComm_t parent;
+};
 
 // Rank is one rank of one communicator.
 class Rank {
@@ -54,6 +65,19 @@ class Rank {
   bool opens_windows = false;  // ncclCommWindowRegister opens them for programs, too
 
   bool launched = false;
+
+  // broken is what a launch has failed with. The ranks have lost step then: the next
+  // launch here would meet the one of the others that failed here, so there is none.
+  std::atomic<ncclResult_t> broken{ncclSuccess};
+  std::atomic<bool> finalized{false};  // calls are NCCL's to refuse
+
+  // Of a communicator that doesn't block: what waits until NCCL has carried out what came
+  // before, which ncclCommGetAsyncError finds out (catch_up, in group.h). Calls with their
+  // entries, communicators that are split off, and those of them that are being set up.
+  std::mutex later_mu;
+  std::vector<std::pair<Request, int32_t>> later;
+  std::vector<Created> awaited;
+  std::vector<ncclComm_t> children;
 
   // What went wrong, for ncclGetLastError; "" nothing.
   void fail(const std::string &sentence);

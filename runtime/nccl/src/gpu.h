@@ -37,6 +37,9 @@ DeviceFacts device_facts(int32_t device);
 void *device_alloc(size_t bytes);
 void device_free(void *memory);
 
+// captures is whether a stream is being captured into a graph, or a capture of it has failed.
+bool captures(cudaStream_t stream);
+
 // device_wait waits for all that runs on the current device. It is false where that ended
 // in an error, which others report.
 bool device_wait();

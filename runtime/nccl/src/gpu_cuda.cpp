@@ -56,6 +56,14 @@ void device_free(void *memory) {
   if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
 }
 
+bool captures(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess)
+    return status != cudaStreamCaptureStatusNone;
+  cudaGetLastError();
+  return false;
+}
+
 bool device_wait() {
   if (cudaDeviceSynchronize() == cudaSuccess) return true;
   cudaGetLastError();

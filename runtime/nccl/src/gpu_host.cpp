@@ -33,6 +33,8 @@ void device_free(void *memory) {
   if (memory != nullptr) ::operator delete(memory, std::align_val_t(256));
 }
 
+bool captures(cudaStream_t) { return false; }
+
 // Streams are the application's here, and nobody knows them all: whoever frees memory
 // waits by the engine.
 bool device_wait() { return true; }

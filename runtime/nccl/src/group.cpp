@@ -1,6 +1,8 @@
 #include "group.h"
 
 #include <algorithm>
+#include <chrono>
+#include <system_error>
 
 #include "failure.h"
 #include "gpu.h"
@@ -15,20 +17,40 @@ Group &group() {
   return own;
 }
 
-ncclResult_t launch(Rank *rank, const Request &r, int32_t entry) try {
-  rank->launched = true;
-  const OnDevice on(rank->device);
-  rank->calls->launch(r, entry);
-  return ncclSuccess;
-} catch (const Failure &f) {
+namespace {
+
+// failed notes that a launch failed, for good: see Rank::broken. What was to go into a graph
+// is of no consequence outside it, and of a capture that fails there is no graph.
+ncclResult_t failed(Rank *rank, const Request &r, const char *what, ncclResult_t result) {
   const std::string sentence =
-      format("rank %d: %s: ", rank->rank, collective_name(r.collective)) + f.what();
-  rank->fail(sentence);
+      format("rank %d: %s: ", rank->rank, collective_name(r.collective)) + what;
   log_setup(sentence);
-  return result_of(f.code);
-} catch (const std::exception &e) {
-  rank->fail(std::string(collective_name(r.collective)) + ": " + e.what());
-  return ncclSystemError;
+  if (captures(r.stream)) {
+    last_error() = sentence;
+    return result;
+  }
+  rank->fail(sentence);
+  rank->broken = result;
+  return result;
+}
+
+}  // namespace
+
+ncclResult_t launch(Rank *rank, const Request &r, int32_t entry) {
+  if (rank->broken != ncclSuccess) {
+    last_error() = rank->error();
+    return rank->broken;
+  }
+  try {
+    rank->launched = true;
+    const OnDevice on(rank->device);
+    rank->calls->launch(r, entry);
+    return ncclSuccess;
+  } catch (const Failure &f) {
+    return failed(rank, r, f.what(), result_of(f.code));
+  } catch (const std::exception &e) {
+    return failed(rank, r, e.what(), ncclSystemError);
+  }
 }
 
 bool as_alltoall(const std::vector<Message> &messages, int32_t ranks, Request *request) {
@@ -101,12 +123,19 @@ void Group::pass_messages() {
   }
 }
 
-ncclResult_t Group::launch_all() {
+// launch_all launches the calls that waited; later: NCCL is still at work on its part, which
+// must come before them on their streams on all ranks, and so they go on waiting.
+ncclResult_t Group::launch_all(bool later) {
   const std::vector<Call> calls = std::move(calls_);
   calls_.clear();
   ncclResult_t result = ncclSuccess;
   for (const Call &c : calls) {
     Rank *const rank = find(c.comm);  // it may have been aborted since
+    if (later && rank != nullptr) {
+      std::lock_guard<std::mutex> lock(rank->later_mu);
+      rank->later.emplace_back(c.request, c.entry);
+      continue;
+    }
     const ncclResult_t r =
         rank == nullptr || !rank->ready() ? ncclInvalidUsage : launch(rank, c.request, c.entry);
     if (result == ncclSuccess) result = r;
@@ -131,9 +160,9 @@ ncclResult_t Group::end() {
   const std::vector<Registered> windows = std::move(registered_);
   created_.clear();
   registered_.clear();
-  made(created);
+  made(created, r == ncclInProgress);
   registered(windows);
-  const ncclResult_t ours = launch_all();
+  const ncclResult_t ours = launch_all(r == ncclInProgress);
   return ours != ncclSuccess ? ours : r;
 }
 
@@ -148,18 +177,78 @@ ncclResult_t Group::simulate(ncclSimInfo_t *info) {
   return r;
 }
 
-void made(const std::vector<Created> &created) {
+namespace {
+
+// set_up_beside sets a rank up on a thread of its own, for which nobody waits here:
+// ncclCommGetAsyncError says when it is done. It is false where there is no thread to be had.
+bool set_up_beside(Rank *rank) try {
+  rank->setting_up = std::thread([rank] { set_up({rank}); });
+  return true;
+} catch (const std::system_error &e) {
+  log_setup(std::string("a communicator is set up without a thread of its own: ") + e.what());
+  return false;
+}
+
+}  // namespace
+
+void made(const std::vector<Created> &created, bool in_progress) {
   std::vector<Rank *> now;
   for (const Created &c : created) {
+    if (Rank *const parent = in_progress && c.parent != nullptr ? find(c.parent) : nullptr) {
+      std::lock_guard<std::mutex> lock(parent->later_mu);
+      parent->awaited.push_back(c);
+      continue;
+    }
     if (c.at == nullptr || *c.at == nullptr) continue;
     Rank *const rank = new Rank(*c.at, c.config);
     add(rank);
-    if (c.config.blocking)
-      now.push_back(rank);
-    else  // nobody waits for it here: ncclCommGetAsyncError says when it is done
-      rank->setting_up = std::thread([rank] { set_up({rank}); });
+    // What NCCL says is done may be used at once, whatever the configuration.
+    if (!in_progress || !set_up_beside(rank)) now.push_back(rank);
   }
   if (!now.empty()) set_up(now);
+}
+
+ncclResult_t catch_up(Rank *rank) {
+  std::lock_guard<std::mutex> lock(rank->later_mu);
+  ncclResult_t result = ncclSuccess;
+  for (const auto &c : rank->later) {
+    const ncclResult_t r = rank->ready() ? launch(rank, c.first, c.second) : ncclInvalidUsage;
+    if (result == ncclSuccess) result = r;
+  }
+  rank->later.clear();
+  std::vector<Rank *> now;
+  for (const Created &c : rank->awaited) {
+    if (*c.at == nullptr) continue;  // of a rank that stays out
+    Rank *const child = new Rank(*c.at, c.config);
+    add(child);
+    rank->children.push_back(child->comm);
+    if (!set_up_beside(child)) now.push_back(child);
+  }
+  rank->awaited.clear();
+  if (!now.empty()) set_up(now);
+  for (const ncclComm_t c : rank->children) {
+    const Rank *const child = find(c);
+    if (child != nullptr && child->phase == Phase::kSettingUp)
+      return result == ncclSuccess ? ncclInProgress : result;
+  }
+  rank->children.clear();
+  return result;
+}
+
+void hasten(Rank *rank) {
+  const auto waits = [&] {
+    std::lock_guard<std::mutex> lock(rank->later_mu);
+    return !rank->later.empty();
+  };
+  while (waits() && !rank->abandoned) {
+    ncclResult_t state = ncclSuccess;
+    if (real().CommGetAsyncError(rank->comm, &state) != ncclSuccess) return;
+    if (state != ncclSuccess && state != ncclInProgress) return;
+    if (state == ncclSuccess)
+      catch_up(rank);
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 void registered(const std::vector<Registered> &all) {
@@ -174,8 +263,13 @@ void registered(const std::vector<Registered> &all) {
     if (rank == nullptr || !rank->ready() || !rank->opens_windows) continue;
     // What begins anywhere else, and what NCCL made no window of, is of no use to anyone,
     // but all ranks have to find that out.
-    const bool use = r.at != nullptr && *r.at != nullptr && r.memory != nullptr && r.bytes > 0 &&
-                     reinterpret_cast<uintptr_t>(r.memory) % kPage == 0;
+    // Nor is what meets another window: which of the two a buffer is in would depend on
+    // where they lie, which is each rank's own.
+    bool use = r.at != nullptr && *r.at != nullptr && r.memory != nullptr && r.bytes > 0 &&
+               reinterpret_cast<uintptr_t>(r.memory) % kPage == 0 &&
+               !rank->calls->windows.meets(r.memory, r.bytes);
+    for (const Telling &t : telling)
+      use &= t.rank != rank || !overlap(t.from->memory, t.from->bytes, r.memory, r.bytes);
     telling.push_back(
         {rank, &r, rank->engine->tell(rank->rank, use ? r.memory : nullptr, use ? r.bytes : 0)});
   }
@@ -194,8 +288,8 @@ void registered(const std::vector<Registered> &all) {
     if (mscclsh_identity(engine.comm(), t.rank->device, t.from->memory, w.bytes, &identity, err,
                          sizeof err) != MSCCLSH_OK)
       identity = 0;
-    t.rank->calls->windows.add({reinterpret_cast<uintptr_t>(t.from->memory), w.bytes, *t.from->at,
-                                t.number, w.window, identity});
+    t.rank->calls->windows.add({reinterpret_cast<uintptr_t>(t.from->memory), w.bytes, t.from->bytes,
+                                *t.from->at, t.number, w.window, identity});
     log_setup(format("rank %d: window %d of %lld bytes", t.rank->rank, t.number,
                      static_cast<long long>(w.bytes)));
   }

@@ -14,12 +14,6 @@
 
 namespace mscclsh::nccl {
 
-// Created is a communicator that NCCL makes, or has made, at an address of the caller's.
-struct Created {
-  ncclComm_t *at;
-  Config config;
-};
-
 // Registered is a window that NCCL makes, or has made, at an address of the caller's.
 struct Registered {
   ncclComm_t comm;
@@ -58,6 +52,13 @@ bool as_alltoall(const std::vector<Message> &messages, int32_t ranks, Request *r
 // launch carries out a call that a program serves, and tells what went wrong in NCCL's way.
 ncclResult_t launch(Rank *rank, const Request &r, int32_t entry);
 
+// catch_up does what had to wait for NCCL (Rank::later), once NCCL has told that a
+// communicator is ready again. ncclInProgress: communicators split off are not set up yet.
+ncclResult_t catch_up(Rank *rank);
+
+// hasten waits for NCCL where calls wait for it, and launches them.
+void hasten(Rank *rank);
+
 // Group is a thread's.
 class Group {
  public:
@@ -84,7 +85,7 @@ class Group {
   void clear();
   void pass_messages();
   void pass(const std::vector<Message> &messages);
-  ncclResult_t launch_all();
+  ncclResult_t launch_all(bool later);
 
   int depth_ = 0;
   std::vector<Call> calls_;
@@ -96,8 +97,8 @@ class Group {
 // group is this thread's.
 Group &group();
 
-// made sets up communicators that NCCL has made.
-void made(const std::vector<Created> &created);
+// made sets up communicators that NCCL has made. in_progress: it is still at work.
+void made(const std::vector<Created> &created, bool in_progress);
 
 // registered opens windows that NCCL has made.
 void registered(const std::vector<Registered> &all);

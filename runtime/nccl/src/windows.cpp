@@ -49,6 +49,17 @@ void note_freed(const void *p) {
   m.allocated.erase(known);
 }
 
+bool overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes) {
+  const uintptr_t x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x < y + uintptr_t(b_bytes) && y < x + uintptr_t(a_bytes);
+}
+
+bool Windows::meets(const void *p, int64_t bytes) const {
+  return std::any_of(by_base_.begin(), by_base_.end(), [&](const auto &w) {
+    return overlap(reinterpret_cast<const void *>(w.second.base), w.second.told, p, bytes);
+  });
+}
+
 void Windows::add(const Window &w) {
   if (by_base_.empty()) {  // what was freed before concerns no window of this rank
     memory().windows = true;

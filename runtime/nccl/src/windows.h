@@ -28,11 +28,15 @@ constexpr uintptr_t kPage = 4096;
 struct Window {
   uintptr_t base;
   int64_t bytes;  // that every rank has
+  int64_t told;   // that were registered here, at least as many
   ncclWindow_t handle;
   int32_t number;  // of the engine's
   const mscclsh_window *opened;
   uint64_t identity;  // of the allocation; 0: not known
 };
+
+// overlap is whether two ranges have a byte in common.
+bool overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes);
 
 class Windows {
  public:
@@ -41,7 +45,10 @@ class Windows {
   bool empty() const { return by_base_.empty(); }
   void add(const Window &w);
 
-  // at is the window that holds all of the bytes, or null; the latest of several.
+  // meets is whether some of the bytes lie in a window, so that they can't be another one.
+  bool meets(const void *p, int64_t bytes) const;
+
+  // at is the window that holds all of the bytes, or null.
   const Window *at(const void *p, int64_t bytes) const;
 
   // remove forgets the window of a handle, and remove_freed those whose memory ncclMemFree

@@ -157,6 +157,26 @@ void scalable() {
   destroy(comm);
 }
 
+// wait_until_ready polls as applications do, and tells how often.
+int wait_until_ready(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  int polls = 0;
+  while (state == ncclInProgress) {
+    GOOD(ncclCommGetAsyncError(comm, &state));
+    usleep(2000);
+    polls++;
+  }
+  EXPECT(state == ncclSuccess, "state %d", int(state));
+  return polls;
+}
+
+// huge is a table whose entries are for any size.
+Bundle huge() {
+  Bundle b = standard({2});
+  for (HandEntry &e : b.entries) e.entry.max_bytes = uint64_t(1) << 62;
+  return b;
+}
+
 // configured makes a communicator of two ranks with one configuration.
 std::vector<ncclComm_t> configured(const ncclConfig_t &config, ncclResult_t want) {
   ncclUniqueId id;
@@ -180,19 +200,129 @@ void nonblocking() {
   const std::vector<ncclComm_t> comm = configured(config, ncclInProgress);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   EXPECT(took.count() < 0.2, "it blocked for %g s", took.count());
+  float x = 1;
+  EXPECT(ncclAllReduce(&x, &x, 1, ncclFloat32, ncclSum, comm[0], nullptr) == ncclInvalidArgument,
+         "a call that comes too early");
   threads(2, [&](int r) {
-    ncclResult_t state = ncclInProgress;
-    int polls = 0;
-    while (state == ncclInProgress) {
-      GOOD(ncclCommGetAsyncError(comm[size_t(r)], &state));
-      usleep(2000);
-      polls++;
-    }
-    EXPECT(state == ncclSuccess && polls > 1, "state %d after %d polls", int(state), polls);
+    const int polls = wait_until_ready(comm[size_t(r)]);
+    EXPECT(polls > 1, "ready after %d polls", polls);
   });
   EXPECT(each_on(comm, 2, {0, 1}, "made in the background") == 0, "a program took it");
   destroy(comm);
   EXPECT(stub().misuses() == 0, "NCCL was misused");
+}
+
+// A communicator that doesn't block is split: the child is there when its parent is ready,
+// and is of use at once if it blocks, as it does where a configuration doesn't say otherwise.
+void nonblocking_split() {
+  use_table(standard({2}));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const std::vector<ncclComm_t> comm = configured(config, ncclInProgress);
+  threads(2, [&](int r) { wait_until_ready(comm[size_t(r)]); });
+  stub().slow(0, 100);
+  for (const bool configured_anew : {false, true}) {
+    std::vector<ncclComm_t> child(2, nullptr), less(2, nullptr);
+    threads(2, [&](int r) {
+      ncclConfig_t blocks = NCCL_CONFIG_INITIALIZER;
+      EXPECT(ncclCommSplit(comm[size_t(r)], 1, r, &child[size_t(r)],
+                           configured_anew ? &blocks : nullptr) == ncclInProgress,
+             "it blocks");
+      wait_until_ready(comm[size_t(r)]);
+      EXPECT(child[size_t(r)] != nullptr, "there is no child");
+      ncclResult_t state = ncclInternalError;
+      GOOD(ncclCommGetAsyncError(child[size_t(r)], &state));
+      EXPECT(state == ncclSuccess, "state %d", int(state));
+    });
+    if (configured_anew) stub().slow(0, 0);
+    EXPECT(each_on(child, 2, {0, 1}, "split off") == 0, "a program took it");
+    threads(2, [&](int r) {  // one stays out
+      EXPECT(ncclCommSplit(comm[size_t(r)], r == 0 ? NCCL_SPLIT_NOCOLOR : 1, r, &less[size_t(r)],
+                           nullptr) == ncclInProgress,
+             "it blocks");
+      wait_until_ready(comm[size_t(r)]);
+      EXPECT((less[size_t(r)] == nullptr) == (r == 0), "who has a child");
+    });
+    destroy(child);
+    GOOD(ncclCommDestroy(less[1]));
+  }
+  EXPECT(each_on(comm, 2, {0, 1}, "the parent") == 0, "a program took it");
+  destroy(comm);
+  // One that blocks has a child that doesn't, which is there nevertheless.
+  Comms blocking(2);
+  std::vector<ncclComm_t> child(2, nullptr);
+  threads(2, [&](int r) {
+    ncclConfig_t mine = config;
+    GOOD(ncclCommSplit(blocking.comm[size_t(r)], 1, r, &child[size_t(r)], &mine));
+  });
+  EXPECT(each_on(child, 2, {0, 1}, "split off one that blocks") == 0, "a program took it");
+  destroy(child);
+  EXPECT(stub().misuses() == 0, "NCCL was misused");
+}
+
+// Of a group on communicators that don't block NCCL may have enqueued its part on one rank
+// and not yet on another: a program comes after it on both, or each would wait for the other.
+void nonblocking_group() {
+  Bundle b;
+  b.add({MSCCLSH_ALLREDUCE, 2}, 1, 1 << 20);
+  use_table(b);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const std::vector<ncclComm_t> comm = configured(config, ncclInProgress);
+  threads(2, [&](int r) { wait_until_ready(comm[size_t(r)]); });
+  stub().slow(0, 100);
+  stub().forget();
+  std::vector<int32_t> x[2] = {{1}, {10}}, all[2] = {{0, 0}, {0, 0}}, sum[2] = {{0}, {0}};
+  threads(2, [&](int r) {
+    mscclsh::HostStream stream;
+    const cudaStream_t s = static_cast<cudaStream_t>(stream_of(stream));
+    const ncclComm_t c = comm[size_t(r)];
+    GOOD(ncclGroupStart());
+    ncclAllGather(x[r].data(), all[r].data(), 1, ncclInt32, c, s);
+    ncclAllReduce(x[r].data(), sum[r].data(), 1, ncclInt32, ncclSum, c, s);
+    EXPECT(ncclGroupEnd() == ncclInProgress, "it blocks");
+    wait_until_ready(c);
+    stream.wait();
+    EXPECT((all[r] == std::vector<int32_t>{1, 10}) && sum[r][0] == 11, "%d", sum[r][0]);
+    // And without waiting for it, when the communicator ends.
+    GOOD(ncclGroupStart());
+    ncclAllGather(x[r].data(), all[r].data(), 1, ncclInt32, c, s);
+    ncclAllReduce(x[r].data(), x[r].data(), 1, ncclInt32, ncclSum, c, s);
+    EXPECT(ncclGroupEnd() == ncclInProgress, "it blocks");
+    wait_until_ready(c);
+    stream.wait();
+    EXPECT(x[r][0] == 11, "%d", x[r][0]);
+  });
+  EXPECT(stub().calls("ncclAllGather") == 4 && stub().calls("ncclAllReduce") == 0, "who got what");
+  destroy(comm);
+  EXPECT(stub().misuses() == 0, "NCCL was misused");
+}
+
+// A launch fails on one rank, for want of memory: what it calls next must not meet what the
+// others called then.
+void launch_fails() {
+  use_table(huge());
+  Comms comms(2);
+  std::vector<int32_t> x[2] = {{1, 2}, {10, 20}};
+  const cudaStream_t s = static_cast<cudaStream_t>(stream_of(*comms.stream[0]));
+  // Buffers that overlap are copied first, these to memory that no machine has.
+  EXPECT(ncclAllReduce(x[0].data(), x[0].data() + 1, size_t(1) << 50, ncclInt32, ncclSum,
+                       comms.comm[0], s) == ncclSystemError,
+         "it can't be launched");
+  EXPECT(ncclAllReduce(x[0].data(), x[0].data(), 1, ncclInt32, ncclSum, comms.comm[0], s) ==
+             ncclSystemError,
+         "a rank that has lost step launches no more");
+  ncclResult_t state = ncclSuccess;
+  GOOD(ncclCommGetAsyncError(comms.comm[0], &state));
+  EXPECT(state == ncclSystemError, "state %d", int(state));
+  EXPECT(std::string(ncclGetLastError(comms.comm[0])).find("memory") != std::string::npos, "%s",
+         ncclGetLastError(comms.comm[0]));
+  GOOD(ncclGroupStart());
+  ncclAllReduce(x[0].data(), x[0].data(), 1, ncclInt32, ncclSum, comms.comm[0], s);
+  EXPECT(ncclGroupEnd() == ncclSystemError, "nor in a group");
+  EXPECT(x[0][0] == 1, "nothing was run");
+  Comms others(2);
+  ran_here(others, small(), "another communicator");
 }
 
 // A communicator that may have fewer thread blocks than a program has.
@@ -330,6 +460,10 @@ void finalize() {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress) GOOD(ncclCommGetAsyncError(comm[size_t(r)], &state));
     EXPECT(state == ncclSuccess, "state %d", int(state));
+    float x = 1;
+    EXPECT(ncclAllReduce(&x, &x, 1, ncclFloat32, ncclSum, comm[size_t(r)], nullptr) ==
+               ncclInvalidUsage,
+           "what NCCL says of a call after the end");
     GOOD(ncclCommDestroy(comm[size_t(r)]));
   });
   GOOD(ncclCommDestroy(nullptr));
@@ -346,6 +480,9 @@ std::vector<Case> cases_of_life() {
           {"InitRank in a group", {}, init_group},
           {"InitRankScalable", {}, scalable},
           {"blocking=0", {}, nonblocking},
+          {"blocking=0, split", {}, nonblocking_split},
+          {"blocking=0, in a group", {}, nonblocking_group},
+          {"a launch fails", {{"MSCCLSH_SCRATCH", "4611686018427387903"}}, launch_fails},
           {"maxCTAs", {}, max_ctas},
           {"same address", {}, same_address},
           {"many communicators", {}, many},

@@ -105,6 +105,25 @@ void same_address() {
   }
 }
 
+// Two windows overlap on one rank and not on the other: which of them a buffer is in must
+// not be for each rank to find by where they lie.
+void overlapping() {
+  use_table(direct_only());
+  Comms comms(2);
+  const Halves h(2), other(2);
+  const std::vector<ncclWindow_t> w = register_all(comms, h);
+  std::vector<ncclWindow_t> second(2);
+  threads(2, [&](int r) {
+    void *const at = r == 0 ? static_cast<char *>(h.at[0]) + 4096 : other.at[1];
+    GOOD(ncclCommWindowRegister(comms.comm[size_t(r)], at, Halves::kBytes - 4096,
+                                &second[size_t(r)], NCCL_WIN_COLL_SYMMETRIC));
+  });
+  EXPECT(gather_in(comms, h, "windows that overlap") == 0, "the first window is used");
+  deregister_all(comms, second);
+  EXPECT(gather_in(comms, h, "without the second") == 0, "the first window is used");
+  deregister_all(comms, w);
+}
+
 // A window of one communicator is none of another's.
 void another_communicator() {
   use_table(direct_only());
@@ -172,6 +191,7 @@ void registered_by_one() {
 std::vector<Case> cases_of_memory() {
   return {{"windows", {}, windows},
           {"freed and allocated again", {}, same_address},
+          {"windows that overlap", {}, overlapping},
           {"another's window", {}, another_communicator},
           {"beyond the window", {}, beyond},
           {"one process, one group", {}, one_group},

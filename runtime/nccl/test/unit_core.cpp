@@ -247,6 +247,7 @@ void test_windows() {
   const auto window = [&](int64_t from, int64_t bytes, int32_t number) {
     return Window{reinterpret_cast<uintptr_t>(memory) + uintptr_t(from),
                   bytes,
+                  bytes,
                   reinterpret_cast<ncclWindow_t>(uintptr_t(number) + 1),
                   number,
                   nullptr,
@@ -261,6 +262,9 @@ void test_windows() {
   w.add(window(8192, 4096, 1));
   EXPECT(at(0, 4096) == 0 && at(4095, 1) == 0 && at(8192, 1) == 1, "inside");
   EXPECT(at(0, 4097) == -1 && at(4096, 1) == -1 && at(8191, 2) == -1, "beyond");
+  EXPECT(w.meets(memory + 4095, 1) && w.meets(memory + 4096, 4097) && w.meets(memory, 16384),
+         "a byte in common with a window");
+  EXPECT(!w.meets(memory + 4096, 4096) && !w.meets(memory + 12288, 4096), "beside windows");
   std::vector<int32_t> gone;
   w.remove(reinterpret_cast<ncclWindow_t>(uintptr_t(1)),
            [&](const Window &x) { gone.push_back(x.number); });

@@ -113,7 +113,10 @@ void Order::end(cudaStream_t stream) {
   last_id_ = id_;
   turn_++;
   recorded_ = false;
-  if (!many_ && !graphs_ && in_a_row_ > kFew) return;
+  // The stream of each thread has one name for all of them: no other thread could find the
+  // one that the latest turn was on.
+  const bool nameless = stream == cudaStreamPerThread;
+  if (!many_ && !graphs_ && in_a_row_ > kFew && !nameless) return;
   check(cudaEventRecord(event_, stream), "recording an event");
   recorded_ = true;
 }

@@ -24,6 +24,7 @@ ncclResult_t begin(ncclComm *comm, const Operation &o) {
   const ncclResult_t state = comm->state;
   if (state == ncclInProgress)
     return misuse(ncclInvalidArgument, "a communicator is used before it is made");
+  if (comm->finalized) return fail(ncclInvalidUsage, "the communicator was finalized");
   if (state != ncclSuccess) return fail(state, "the communicator has failed");
   if (int(o.type) < 0 || o.type >= ncclNumTypes) return fail(ncclInvalidArgument, "no such type");
   if (o.root < 0 || o.root >= comm->ranks) return fail(ncclInvalidArgument, "no such rank");

@@ -80,6 +80,21 @@ ncclComm *child_of(ncclComm *parent, const ncclConfig_t *config) {
   return c;
 }
 
+// create_child carries a creation out as NCCL does: the parent is what blocks or not, and
+// the child is told of when it is complete.
+ncclResult_t create_child(ncclComm *parent, ncclComm *child, ncclComm_t *made,
+                          const std::function<void()> &f) {
+  const auto work = [=] {
+    f();
+    *made = child;
+  };
+  return create(parent->blocking, [=] {
+    if (!parent->blocking) return behind(parent, false, work);
+    work();
+    return child == nullptr ? ncclSuccess : ncclResult_t(child->state);
+  });
+}
+
 // split_now finds out who is in the child, and enters it.
 void split_now(ncclComm *parent, ncclComm *child, Wish mine, int nth) {
   std::vector<Wish> all = all_tell(parent, mine);
@@ -163,14 +178,8 @@ STUB_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclCom
   const Wish mine = {color, key, comm->rank, comm->device};
   const int nth = comm->children++;
   const uint64_t turn = comm->take_turn();
-  const bool blocks = child != nullptr ? child->blocking : comm->blocking;
-  return create(blocks, [=] {
-    const auto work = [=] { comm->in_turn(turn, [&] { split_now(comm, child, mine, nth); }); };
-    *made = child;
-    if (child != nullptr) return make(child, work);
-    work();
-    return ncclSuccess;
-  });
+  return create_child(comm, child, made,
+                      [=] { comm->in_turn(turn, [&] { split_now(comm, child, mine, nth); }); });
 }
 STUB_P(CommSplit);
 
@@ -188,10 +197,7 @@ STUB_API ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n, nccl
     child->ranks++;
   }
   child->name = comm->name + "-" + std::to_string(comm->children++) + ".less";
-  return create(child->blocking, [=] {
-    *made = child;
-    return make(child, [child] { enter(child); });
-  });
+  return create_child(comm, child, made, [child] { enter(child); });
 }
 STUB_P(CommShrink);
 
@@ -199,6 +205,7 @@ STUB_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   STUB_CALL("ncclCommFinalize");
   if (!ready(comm)) return ncclInvalidArgument;
   comm->settle();
+  comm->finalized = true;
   return ncclSuccess;
 }
 STUB_P(CommFinalize);

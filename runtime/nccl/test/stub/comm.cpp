@@ -149,6 +149,25 @@ ncclResult_t fail(ncclResult_t result, const std::string &why) {
 
 const char *last_error() { return last.c_str(); }
 
+ncclResult_t behind(ncclComm *comm, bool at_once, std::function<void()> f) {
+  if (comm->maker.joinable()) comm->maker.join();
+  comm->state = ncclInProgress;
+  const auto work = [comm, f = std::move(f)] {
+    f();
+    ncclResult_t expected = ncclInProgress;  // not where it failed
+    comm->state.compare_exchange_strong(expected, ncclSuccess);
+  };
+  if (at_once && comm->rank == 0) {
+    work();
+  } else {
+    comm->maker = std::thread([work] {
+      usleep(useconds_t(operation_delay_ms) * 1000);
+      work();
+    });
+  }
+  return ncclInProgress;
+}
+
 void run(ncclComm *comm, const std::vector<Operation> &operations) {
   try {
     run_all(comm, operations);

@@ -56,7 +56,7 @@ struct ncclComm {
   std::string name;  // of the room
   std::unique_ptr<stub::Room> room;
   std::atomic<ncclResult_t> state{ncclInProgress};
-  std::atomic<bool> stop{false};
+  std::atomic<bool> stop{false}, finalized{false};
   std::thread maker;
 
   // Operations run one after the other in the order they were enqueued in.
@@ -83,6 +83,11 @@ namespace stub {
 // collectives, then its sends and receives together. Both note failures in its state.
 void enter(ncclComm *comm);
 void run(ncclComm *comm, const std::vector<Operation> &operations);
+
+// behind does what a communicator that doesn't block was asked, on its own thread: it is in
+// progress until then. at_once: rank 0 has done it when this returns, the others after the
+// delay of operations, so that ranks differ in what NCCL has done by then.
+ncclResult_t behind(ncclComm *comm, bool at_once, std::function<void()> f);
 
 // all_tell is an allgather of one value each, for splits.
 template <class T>

@@ -77,6 +77,13 @@ std::function<void()> launch(Batch &&b) {
   return nullptr;
 }
 
+ncclResult_t launch_behind(Batch &&b) {
+  const auto batch = std::make_shared<Batch>(std::move(b));
+  return behind(batch->comm, true, [batch] {
+    if (const std::function<void()> f = launch(std::move(*batch))) f();
+  });
+}
+
 // together runs all on a thread each and waits for them.
 void together(std::vector<std::function<void()>> all) {
   if (all.size() == 1) return all[0]();
@@ -123,14 +130,19 @@ ncclResult_t end(bool runs) {
     return ncclInProgress;
   }
   std::vector<std::function<void()>> now;
+  ncclResult_t result = ncclSuccess;
   for (Batch &b : g.batches)
-    if (std::function<void()> f = launch(std::move(b))) now.push_back(std::move(f));
+    if (!b.comm->blocking)
+      result = launch_behind(std::move(b));
+    else if (std::function<void()> f = launch(std::move(b)))
+      now.push_back(std::move(f));
   if (!now.empty()) together(std::move(now));
-  return ncclSuccess;
+  return result;
 }
 
 ncclResult_t enqueue(ncclComm *comm, const Operation &operation) {
   if (group.depth == 0) {
+    if (!comm->blocking) return launch_behind({comm, {operation}});
     if (const std::function<void()> f = launch({comm, {operation}})) f();
     return ncclSuccess;
   }
