@@ -84,8 +84,11 @@ ncclResult_t configured(const Request &r, const ncclCollConfig_t *config, F real
 template <class F>
 ncclResult_t message(const Message &m, F real_call) {
   return guarded([&] {
-    if (passing() || !options().group_alltoall || !group().open()) return real_call();
+    if (passing()) return real_call();
     Rank *const rank = find(m.comm);
+    ncclResult_t refused;
+    if (rank != nullptr && early(rank, &refused)) return refused;
+    if (!options().group_alltoall || !group().open()) return real_call();
     if (rank == nullptr || !rank->ready() || rank->finalized ||
         !rank->engine->serves(MSCCLSH_ALLTOALL))
       return real_call();

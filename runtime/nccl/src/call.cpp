@@ -16,6 +16,10 @@ constexpr size_t kBound = 1024;     // calls that are kept bound
 constexpr int64_t kErr = 1024;      // bytes of a sentence
 constexpr int64_t kLeastStaging = 64 << 10;
 
+// kMostBytes is more than the buffers of any call are: NCCL is to say what it thinks of it.
+// It leaves room for sums of several.
+constexpr uint64_t kMostBytes = uint64_t(1) << 56;
+
 void must(int32_t code, const char *err) {
   if (code != MSCCLSH_OK) throw Failure(code, err);
 }
@@ -112,7 +116,7 @@ Calls::Key Calls::key_of(const Request &r) {
 
 int32_t Calls::choose(const Request &r) {
   if (r.dtype < 0 || (reduces(r.collective) && r.op < 0) || r.count == 0 ||
-      r.count > uint64_t(INT64_MAX) / 8 / uint64_t(ranks_))
+      r.count > kMostBytes / 8 / uint64_t(ranks_))
     return -1;
   const Key k = key_of(r);
   const uint64_t h =
@@ -265,18 +269,21 @@ Calls::BoundKey Calls::bound_key(const Request &r, const mscclsh_table_entry &e,
   return k;
 }
 
-void Calls::launch(const Request &r, int32_t entry) {
+void Calls::launch(const Request &r, int32_t entry) { carry_out(r, entry, true); }
+void Calls::prepare(const Request &r, int32_t entry) { carry_out(r, entry, false); }
+
+void Calls::carry_out(const Request &r, int32_t entry, bool enqueues) {
   const mscclsh_table_entry &e = engine_->table.entry(entry);
   std::lock_guard<std::mutex> lock(engine_->mu);
   if (e.memory == MSCCLSH_WINDOWS)
-    launch_direct(r, e);
+    launch_direct(r, e, enqueues);
   else
-    launch_staged(r, e);
+    launch_staged(r, e, enqueues);
 }
 
 // launch_direct has nothing to copy: choose found both buffers in windows, and the call in
 // a place that the entry has a program for.
-void Calls::launch_direct(const Request &r, const mscclsh_table_entry &e) {
+void Calls::launch_direct(const Request &r, const mscclsh_table_entry &e, bool enqueues) {
   const Buffers b = {r.collective, rank_, ranks_, r.root, int64_t(r.count) * dtype_bytes(r.dtype),
                      r.send,       r.recv};
   int32_t program;
@@ -294,11 +301,13 @@ void Calls::launch_direct(const Request &r, const mscclsh_table_entry &e) {
     k.windows[i] = w->opened;
     k.at[i] = int64_t(number(at[i]) - w->base);
   }
+  mscclsh_call *const call = bind(k);
+  if (!enqueues) return;
   char err[kErr];
-  must(mscclsh_call_on(bind(k), r.stream, err, kErr), err);
+  must(mscclsh_call_on(call, r.stream, err, kErr), err);
 }
 
-void Calls::launch_staged(const Request &r, const mscclsh_table_entry &e) {
+void Calls::launch_staged(const Request &r, const mscclsh_table_entry &e, bool enqueues) {
   const Buffers b = {r.collective, rank_, ranks_, r.root, int64_t(r.count) * dtype_bytes(r.dtype),
                      r.send,       r.recv};
   int32_t program;
@@ -313,6 +322,7 @@ void Calls::launch_staged(const Request &r, const mscclsh_table_entry &e) {
     buffers_[size_t(2 * rank_ + i)] = at[i];
   }
   mscclsh_call *const call = bind(k);
+  if (!enqueues) return;
   if (!s.before.empty() || !s.after.empty()) stats().copies++;
   for (const Copy &c : s.before) copy(c, r.stream);
   char err[kErr];

@@ -49,6 +49,11 @@ class Calls {
   // way out for one of them.
   void launch(const Request &r, int32_t entry);
 
+  // prepare does what launch would do, short of enqueueing anything: it finds memory and
+  // binds. Neither can be counted on while a kernel runs on another device that waits for
+  // this one's. It may fail as launch does, which then fails again.
+  void prepare(const Request &r, int32_t entry);
+
   // forget is for a window whose registration ends.
   void forget(ncclWindow_t window);
 
@@ -106,8 +111,9 @@ class Calls {
   void unbind(Order::iterator b);
   void gone(const Window &w);  // calls that are bound to it are freed
   void copy(const Copy &c, cudaStream_t stream);
-  void launch_direct(const Request &r, const mscclsh_table_entry &e);
-  void launch_staged(const Request &r, const mscclsh_table_entry &e);
+  void carry_out(const Request &r, int32_t entry, bool enqueues);
+  void launch_direct(const Request &r, const mscclsh_table_entry &e, bool enqueues);
+  void launch_staged(const Request &r, const mscclsh_table_entry &e, bool enqueues);
   BoundKey bound_key(const Request &r, const mscclsh_table_entry &e, int32_t program) const;
 
   const std::shared_ptr<Engine> engine_;

@@ -34,6 +34,15 @@ ncclResult_t failed(Rank *rank, const Request &r, const char *what, ncclResult_t
   return result;
 }
 
+// prepare makes a call ready, so that nothing has to be allocated any more once the first
+// of a group's kernels runs, and waits for those of the same thread's other devices.
+void prepare(Rank *rank, const Request &r, int32_t entry) try {
+  if (rank == nullptr || !rank->ready() || rank->broken != ncclSuccess) return;
+  const OnDevice on(rank->device);
+  rank->calls->prepare(r, entry);
+} catch (const std::exception &) {  // as the launch will tell
+}
+
 }  // namespace
 
 ncclResult_t launch(Rank *rank, const Request &r, int32_t entry) {
@@ -125,9 +134,9 @@ void Group::pass_messages() {
 
 // launch_all launches the calls that waited; later: NCCL is still at work on its part, which
 // must come before them on their streams on all ranks, and so they go on waiting.
-ncclResult_t Group::launch_all(bool later) {
-  const std::vector<Call> calls = std::move(calls_);
-  calls_.clear();
+ncclResult_t Group::launch_all(const std::vector<Call> &calls, bool later) {
+  for (const Call &c : calls)
+    if (calls.size() > 1 && !later) prepare(find(c.comm), c.request, c.entry);
   ncclResult_t result = ncclSuccess;
   for (const Call &c : calls) {
     Rank *const rank = find(c.comm);  // it may have been aborted since
@@ -158,11 +167,11 @@ ncclResult_t Group::end() {
   }
   const std::vector<Created> created = std::move(created_);
   const std::vector<Registered> windows = std::move(registered_);
-  created_.clear();
-  registered_.clear();
+  const std::vector<Call> calls = std::move(calls_);
+  clear();  // whatever happens to these, the next group is another one
   made(created, r == ncclInProgress);
   registered(windows);
-  const ncclResult_t ours = launch_all(r == ncclInProgress);
+  const ncclResult_t ours = launch_all(calls, r == ncclInProgress);
   return ours != ncclSuccess ? ours : r;
 }
 

@@ -85,7 +85,7 @@ class Group {
   void clear();
   void pass_messages();
   void pass(const std::vector<Message> &messages);
-  ncclResult_t launch_all(bool later);
+  ncclResult_t launch_all(const std::vector<Call> &calls, bool later);
 
   int depth_ = 0;
   std::vector<Call> calls_;

@@ -203,6 +203,8 @@ void nonblocking() {
   float x = 1;
   EXPECT(ncclAllReduce(&x, &x, 1, ncclFloat32, ncclSum, comm[0], nullptr) == ncclInvalidArgument,
          "a call that comes too early");
+  EXPECT(ncclSend(&x, 1, ncclFloat32, 1, comm[0], nullptr) == ncclInvalidArgument,
+         "a message that comes too early");
   threads(2, [&](int r) {
     const int polls = wait_until_ready(comm[size_t(r)]);
     EXPECT(polls > 1, "ready after %d polls", polls);

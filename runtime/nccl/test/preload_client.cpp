@@ -46,7 +46,10 @@ int main(int argc, char **argv) {
     }
   }
   ncclUniqueId id;
-  if (nccl.get_unique_id(&id) != ncclSuccess) return 1;
+  if (const ncclResult_t r = nccl.get_unique_id(&id); r != ncclSuccess) {
+    std::printf("%s, %s\n", ncclGetErrorString(r), ncclGetLastError(nullptr));
+    return 1;
+  }
   bool good[2] = {};
   float x[2][4] = {{1, 2, 3, 4}, {10, 20, 30, 40}};
   std::thread ranks[2];

@@ -114,6 +114,12 @@ void test_lacking(const char *echo) {
   const std::string want = std::string("mscclsh: NCCL 2.28.9 (") + echo +
                            ") has no ncclWaitSignal: it takes a newer one\n";
   EXPECT(text == want, "it says: %s", text.c_str());
+  for (const char *name : {"ncclGetErrorString", "pncclGetLastError"}) {
+    const auto describe = function<const char *(int)>(name);
+    std::string described;
+    told([&] { described = describe(3); });
+    EXPECT(described.find("no text") != std::string::npos, "%s: %s", name, described.c_str());
+  }
 }
 
 }  // namespace

@@ -109,5 +109,6 @@ std::vector<Case> cases_of_groups();
 std::vector<Case> cases_of_processes();
 std::vector<Case> cases_of_memory();
 std::vector<Case> cases_of_table();
+std::vector<Case> cases_of_races();
 
 #endif
