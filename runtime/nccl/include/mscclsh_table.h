@@ -1,5 +1,5 @@
 // The layout of a table of algorithms: one file that "mscclsh table build" writes and
-// libmscclsh_nccl maps. The Go package table writes and reads the same bytes.
+// libmscclsh_nccl reads. The Go package table writes and reads the same bytes.
 //
 // All numbers are little-endian; every offset counts bytes from the start of the file,
 // is a multiple of 16 and lies inside it. That of an array without elements is 0. Strings

@@ -95,13 +95,12 @@ struct Query {
 
 class Table {
  public:
-  // open maps a file, and over takes bytes that stay where they are, aligned to 16. They
+  // open reads a file, and over takes bytes that stay where they are, aligned to 16. They
   // return null, and one sentence in why, for what is not a table of this version or is
   // damaged.
   static std::unique_ptr<Table> open(const std::string &path, std::string *why);
   static std::unique_ptr<Table> over(const void *bytes, size_t n, const std::string &name,
                                      std::string *why);
-  ~Table();
   Table(const Table &) = delete;
   Table &operator=(const Table &) = delete;
 
@@ -140,9 +139,9 @@ class Table {
   bool check(std::string *why);
 
   std::string name_;
+  std::unique_ptr<unsigned char[]> own_;  // of a file
   const unsigned char *bytes_ = nullptr;
   size_t size_ = 0;
-  bool mapped_ = false;
   const mscclsh_table_entry *entries_ = nullptr;
   const mscclsh_table_program *programs_ = nullptr;
 };

@@ -1,7 +1,6 @@
 // Reading a table's file: every offset and every bound is looked at once, here, so that
 // nobody else has to.
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -181,30 +180,51 @@ std::unique_ptr<Table> Table::over(const void *bytes, size_t n, const std::strin
   return t;
 }
 
-std::unique_ptr<Table> Table::open(const std::string &path, std::string *why) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+namespace {
+
+// read_whole reads a file into memory, or says why it can't. A mapping would not do: a file
+// that is written anew in its place while a job runs would end it, or change its table.
+bool read_whole(const std::string &path, std::unique_ptr<unsigned char[]> *to, size_t *n,
+                std::string *why) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe may be silent
   struct stat s = {};
-  void *at = MAP_FAILED;
-  if (fd >= 0 && fstat(fd, &s) == 0 && s.st_size > 0)
-    at = mmap(nullptr, size_t(s.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (at == MAP_FAILED) {
-    *why = "the table of algorithms " + path +
-           " can't be read: " + (fd >= 0 && s.st_size == 0 ? "it is empty" : std::strerror(error));
-    return nullptr;
+  if (fd < 0 || fstat(fd, &s) != 0) {
+    *why = std::strerror(errno);
+    if (fd >= 0) close(fd);
+    return false;
   }
-  std::unique_ptr<Table> t(new Table);
-  t->name_ = path;
-  t->bytes_ = static_cast<const unsigned char *>(at);
-  t->size_ = size_t(s.st_size);
-  t->mapped_ = true;
-  if (!t->check(why)) return nullptr;
-  return t;
+  *why = !S_ISREG(s.st_mode) ? "it is no file" : s.st_size == 0 ? "it is empty" : "";
+  size_t got = 0;
+  if (why->empty()) {
+    *n = size_t(s.st_size);
+    to->reset(new unsigned char[*n]);  // aligned to 16, as all that new gives
+  }
+  while (why->empty() && got < *n) {
+    const ssize_t k = ::read(fd, to->get() + got, *n - got);
+    if (k > 0)
+      got += size_t(k);
+    else if (k == 0)
+      *why = "it has become shorter";
+    else if (errno != EINTR)
+      *why = std::strerror(errno);
+  }
+  close(fd);
+  return why->empty();
 }
 
-Table::~Table() {
-  if (mapped_) munmap(const_cast<unsigned char *>(bytes_), size_);
+}  // namespace
+
+std::unique_ptr<Table> Table::open(const std::string &path, std::string *why) {
+  std::unique_ptr<Table> t(new Table);
+  std::string reason;
+  if (!read_whole(path, &t->own_, &t->size_, &reason)) {
+    *why = "the table of algorithms " + path + " can't be read: " + reason;
+    return nullptr;
+  }
+  t->name_ = path;
+  t->bytes_ = t->own_.get();
+  if (!t->check(why)) return nullptr;
+  return t;
 }
 
 }  // namespace mscclsh::nccl

@@ -1,4 +1,5 @@
 // Fallback: everything that must send calls to NCCL, and what is said about it.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -48,6 +49,46 @@ void no_such_table() {
     left_to_nccl(others, small(), "no table");
   });
   EXPECT(count_of(text, "/nowhere/table") == 1, "it says: %s", text.c_str());
+}
+
+// What is at the table's path is no file: a folder, or a pipe that nobody writes to.
+void no_file() {
+  setenv("MSCCLSH_TABLE", "/tmp", 1);
+  const std::string text = told([] {
+    Comms comms(2);
+    left_to_nccl(comms, small(), "a folder");
+  });
+  EXPECT(count_of(text, "no file") == 1 && count_of(text, "\n") == 1, "it says: %s", text.c_str());
+}
+
+void silent_pipe() {
+  const std::string pipe = log_path();
+  EXPECT(mkfifo(pipe.c_str(), 0600) == 0, "a pipe");
+  setenv("MSCCLSH_TABLE", pipe.c_str(), 1);
+  const std::string text = told([] {
+    Comms comms(2);
+    left_to_nccl(comms, small(), "a pipe");
+  });
+  EXPECT(count_of(text, "no file") == 1 && count_of(text, "\n") == 1, "it says: %s", text.c_str());
+  std::remove(pipe.c_str());
+}
+
+// The table's file is written anew, and cut short, while the library is at work: what was
+// read at the start goes on being used.
+void written_anew() {
+  use_table(standard({2}));
+  Comms comms(2);
+  ran_here(comms, small(), "the table as it was");
+  FILE *f = std::fopen(std::getenv("MSCCLSH_TABLE"), "w");
+  std::fclose(f);
+  Call c = small();
+  for (int32_t k = 0; k < MSCCLSH_SENDRECV; k++) {
+    c.collective = k;
+    c.count = 65;
+    ran_here(comms, c, "the table was emptied");
+  }
+  Comms others(2);
+  ran_here(others, c, "another communicator");
 }
 
 void denied() {
@@ -242,6 +283,9 @@ void priority() {
 std::vector<Case> cases_of_fallback() {
   std::vector<Case> all = {{"switched off", {{"MSCCLSH_NCCL", "0"}}, switched_off},
                            {"no such table", {}, no_such_table},
+                           {"no file", {}, no_file},
+                           {"silent pipe", {}, silent_pipe},
+                           {"a table written anew", {}, written_anew},
                            {"denied", {{"MSCCLSH_DENY", "allreduce,reduce_scatter"}}, denied},
                            {"demands", {}, demands},
                            {"nonsense", {}, nonsense},
