@@ -135,8 +135,10 @@ void Group::pass_messages() {
 // launch_all launches the calls that waited; later: NCCL is still at work on its part, which
 // must come before them on their streams on all ranks, and so they go on waiting.
 ncclResult_t Group::launch_all(const std::vector<Call> &calls, bool later) {
+  const bool several = std::any_of(calls.begin(), calls.end(),
+                                   [&](const Call &c) { return c.comm != calls[0].comm; });
   for (const Call &c : calls)
-    if (calls.size() > 1 && !later) prepare(find(c.comm), c.request, c.entry);
+    if (several && !later) prepare(find(c.comm), c.request, c.entry);
   ncclResult_t result = ncclSuccess;
   for (const Call &c : calls) {
     Rank *const rank = find(c.comm);  // it may have been aborted since
