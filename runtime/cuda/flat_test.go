@@ -168,7 +168,7 @@ func TestRefusals(t *testing.T) {
 		code, says string
 		spoil      func(p *ir.Program)
 	}{
-		{"one-sided", "puts and signals", func(p *ir.Program) { p.OneSided = &ir.OneSided{} }},
+		{"program", "the channels of 0 GPUs, want 2", func(p *ir.Program) { p.OneSided = &ir.OneSided{} }},
 		{"program", "the program has 1 GPUs, its collective 2 ranks", func(p *ir.Program) { p.GPUs = p.GPUs[:1] }},
 		{"program", "rank 1 has -1 chunks of scratch", func(p *ir.Program) { p.GPUs[1].Scratch = -1 }},
 		{"slots", "0 slots", func(p *ir.Program) { p.Transport.Slots = 0 }},
@@ -208,6 +208,20 @@ func TestRefusals(t *testing.T) {
 	}
 	if err := Validate(nil); err == nil {
 		t.Error("no program is taken for one")
+	}
+}
+
+// Tables that are stored hold two-sided programs only.
+func TestFlattenRefusesOneSided(t *testing.T) {
+	p := program(ir.NewCollective(ir.AllReduce, 2, 2, true))
+	p.Transport = ir.Transport{}
+	p.OneSided = &ir.OneSided{Alignment: 16, ThreadsPerBlock: 64, GPUs: make([]ir.OneSidedGPU, 2)}
+	if err := Validate(p); err != nil {
+		t.Fatalf("a program that does nothing: %v", err)
+	}
+	var m *diag.Message
+	if _, err := Flatten(p); !errors.As(err, &m) || m.Code != "one-sided" {
+		t.Errorf("got %v, want code one-sided", err)
 	}
 }
 
