@@ -10,6 +10,7 @@ FUZZTIME ?= 10s
 N        ?= 100000
 MUTANTS  ?= 1000
 SEEDS    ?= 1000
+JOBS     := $(shell nproc 2>/dev/null || echo 1)
 
 # What a script run by make may assume about the tree: paths relative to it.
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
@@ -107,10 +108,10 @@ cuda-host: ## build the same library for threads of this CPU, with g++
 	@$(MAKE) -s -C runtime/cuda/lib host
 
 cuda-check: ## run that library's own tests
-	@$(MAKE) -s -C runtime/cuda/lib check
+	@$(MAKE) -s -j $(JOBS) -C runtime/cuda/lib check
 
 cuda-tsan: ## the same under ThreadSanitizer
-	@$(MAKE) -s -C runtime/cuda/lib tsan
+	@$(MAKE) -s -j $(JOBS) -C runtime/cuda/lib tsan
 
 nccl: build ## build bin/libmscclsh_nccl.so, which applications load instead of NCCL; see docs/nccl.md
 	@scripts/nccl.sh

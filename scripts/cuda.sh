@@ -47,7 +47,7 @@ fi
 build=
 [ "$target" != sm90 ] || build=build/sm90 archs=90
 
-make -s -C "$at" "$goal" NVCC="$nvcc" LINK="$link" ${archs:+ARCHS="$archs"} ${build:+BUILD="$build"}
+make -s -j "$(nproc)" -C "$at" "$goal" NVCC="$nvcc" LINK="$link" ${archs:+ARCHS="$archs"} ${build:+BUILD="$build"}
 
 # Registers and spills of the kernels, as the assembler told them, by architecture.
 # shellcheck disable=SC2086
