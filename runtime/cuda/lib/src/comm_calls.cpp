@@ -68,7 +68,12 @@ uint64_t Comm::identity(int32_t device_id, const void *at, int64_t bytes) {
 }
 
 void Comm::poll() const {
-  if (abort_->raised() && !abort_->aborted())
+  // One look decides: what is raised a moment later is for the next call.
+  if (!abort_->raised()) {
+    if (peers_.broken()) check_alive();
+    return;
+  }
+  if (!abort_->aborted())
     throw Failure(MSCCLSH_ESTUCK, "a watchdog ended a launch: mscclsh_sync tells who waited");
   check_alive();
 }
