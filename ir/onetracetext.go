@@ -47,21 +47,11 @@ func (t *textWriter) oneTraceHeader(o *OneTrace) {
 	t.num("window min ", o.MinBytes)
 	t.num(" max ", o.MaxBytes)
 	t.endLine()
-	t.num("one-sided threads ", int64(o.ThreadsPerBlock))
-	t.num(" align ", int64(o.Alignment))
-	for _, f := range traceFlags(o) {
-		if *f.value {
-			t.str(" " + f.word)
-		}
-	}
-	t.endLine()
+	flags := traceFlags(o)
+	t.threadsLine(o.ThreadsPerBlock, o.Alignment, flags[:])
 	words := stepWords()
 	for i := range o.Groups {
-		t.str("group " + words.of(o.Groups[i].Buf))
-		t.str(":")
-		for _, r := range o.Groups[i].Ranks {
-			t.num(" ", int64(r))
-		}
+		t.group(words.of(o.Groups[i].Buf), o.Groups[i].Ranks)
 		t.endAt(o.Spec, o.Groups[i].Pos)
 	}
 	for i := range o.Loops {

@@ -5,22 +5,33 @@ import "strconv"
 // oneSidedHeader writes what a one-sided program declares instead of the
 // connections of a two-sided one.
 func (t *textWriter) oneSidedHeader(o *OneSided) {
-	t.num("one-sided threads ", int64(o.ThreadsPerBlock))
-	t.num(" align ", int64(o.Alignment))
-	for _, f := range oneSidedFlags(o) {
+	flags := oneSidedFlags(o)
+	t.threadsLine(o.ThreadsPerBlock, o.Alignment, flags[:])
+	words := stepWords()
+	for i := range o.Groups {
+		t.group(words.of(o.Groups[i].Buf), o.Groups[i].Ranks)
+		t.endLine()
+	}
+}
+
+// threadsLine and group write what the traced and the compiled form have alike: the line
+// of threads, alignment and flags, and a switch group, whose line goes on.
+func (t *textWriter) threadsLine(threads, alignment int32, flags []specFlag) {
+	t.num("one-sided threads ", int64(threads))
+	t.num(" align ", int64(alignment))
+	for _, f := range flags {
 		if *f.value {
 			t.str(" " + f.word)
 		}
 	}
 	t.endLine()
-	words := stepWords()
-	for i := range o.Groups {
-		t.str("group " + words.of(o.Groups[i].Buf))
-		t.str(":")
-		for _, r := range o.Groups[i].Ranks {
-			t.num(" ", int64(r))
-		}
-		t.endLine()
+}
+
+func (t *textWriter) group(buf string, ranks []Rank) {
+	t.str("group " + buf)
+	t.str(":")
+	for _, r := range ranks {
+		t.num(" ", int64(r))
 	}
 }
 
