@@ -182,8 +182,10 @@ func (t *OneTrace) validateOp(op *TraceOp) error {
 
 func (t *OneTrace) validateBlocks(op *TraceOp) error {
 	blocks := t.BlocksOf(op)
-	sorted := slices.Clone(blocks)
-	slices.Sort(sorted)
+	sorted := blocks
+	if len(blocks) > 1 {
+		sorted = slices.Sorted(slices.Values(blocks))
+	}
 	for i, b := range sorted {
 		if b < 0 || b >= MaxThreadBlocks {
 			return fmt.Errorf("got thread block %d, want 0 to %d", b, MaxThreadBlocks-1)

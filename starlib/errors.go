@@ -43,7 +43,7 @@ func (in *interp) open(call string) (*program, error) {
 func (in *interp) here() diag.Pos {
 	if in.thread != nil {
 		for d := range in.thread.CallStackDepth() {
-			if p := in.thread.CallFrame(d).Pos; p.Line > 0 {
+			if p := in.thread.DebugFrame(d).Position(); p.Line > 0 {
 				return in.pos(p)
 			}
 		}

@@ -135,6 +135,7 @@ type interp struct {
 	modules map[string]*module
 	params  map[string]*declared
 	columns map[string]*columns // of files that are not plain ASCII
+	spare   *call               // the memory of a call that has ended, or nil
 
 	finished []*program    // of a front end, to be judged when their file has ended
 	none     *diag.Message // why the latest chunk() was None

@@ -86,7 +86,10 @@ type oneProgram struct {
 	opened    diag.Pos
 	wantPlan  bool
 	wantCheck bool
-	kept      int // its place among the script's programs, -1 without
+	kept      int              // its place among the script's programs, -1 without
+	chunks    []trace.OneChunk // room for a list of chunks on its way into the trace
+	spare     []chunkValue     // memory for values to come
+	made      int              // how many spare had in the beginning
 }
 
 var (

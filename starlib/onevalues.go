@@ -19,6 +19,22 @@ type oneValue struct {
 	text    string // as it is written
 	methods []*signature
 	fields  []string
+	bound   []*builtin // the methods that were asked for
+}
+
+// method is v's method of that name, nil for none; recv is the value that v is
+// part of. Each is made once: loops call the same ones over and over.
+func (v *oneValue) method(recv starlark.Value, name string) starlark.Value {
+	for _, b := range v.bound {
+		if b.sig.name == name {
+			return b
+		}
+	}
+	m := method(v.p.in, recv, v.methods, name)
+	if b, ok := m.(*builtin); ok {
+		v.bound = append(v.bound, b)
+	}
+	return m
 }
 
 func (v *oneValue) String() string        { return v.text }
@@ -47,7 +63,7 @@ func (v *rankValue) Attr(name string) (starlark.Value, error) {
 	if name == "rank" {
 		return starlark.MakeInt(int(v.r)), nil
 	}
-	return method(v.p.in, v, v.methods, name), nil
+	return v.method(v, name), nil
 }
 
 // channelValue is what MemoryChannel and PortChannel return.
@@ -63,7 +79,7 @@ func (v *channelValue) Attr(name string) (starlark.Value, error) {
 	case "dst_rank":
 		return starlark.MakeInt(int(v.c.Dst)), nil
 	}
-	return method(v.p.in, v, v.methods, name), nil
+	return v.method(v, name), nil
 }
 
 // switchValue is what SwitchChannel returns, and at_rank of it with a rank.
@@ -74,7 +90,7 @@ type switchValue struct {
 }
 
 func (v *switchValue) Attr(name string) (starlark.Value, error) {
-	return method(v.p.in, v, v.methods, name), nil
+	return v.method(v, name), nil
 }
 
 // semaphoreValue is what Semaphore returns.
@@ -87,7 +103,7 @@ func (v *semaphoreValue) Attr(name string) (starlark.Value, error) {
 	if name == "rank" {
 		return starlark.MakeInt(int(v.s.Rank)), nil
 	}
-	return method(v.p.in, v, v.methods, name), nil
+	return v.method(v, name), nil
 }
 
 // memoryValue is memory of a rank, to be sliced.
@@ -174,7 +190,20 @@ func (v *memoryValue) Slice(start, stop, step int) starlark.Value {
 	if err != nil {
 		in.fail(positioned(err, in.here()))
 	}
-	return &chunkValue{v.p, c}
+	return v.p.chunk(c)
+}
+
+// chunk is c as a value. Scripts make them by the hundred thousand: memory is asked
+// for some at a time.
+func (p *oneProgram) chunk(c trace.OneChunk) *chunkValue {
+	if len(p.spare) == 0 {
+		p.spare = make([]chunkValue, min(2*p.made+1, 64))
+		p.made = len(p.spare)
+	}
+	v := &p.spare[0]
+	p.spare = p.spare[1:]
+	*v = chunkValue{p, c}
+	return v
 }
 
 // written is the index that a script wrote, of one that slicing hands over; at

@@ -68,12 +68,14 @@ const maxParams = 17
 // that was not given.
 type values [maxParams]starlark.Value
 
-// call is one call of a bound signature.
+// call is one call of a bound signature. The next call takes its memory: nothing
+// that outlives the call may hold it.
 type call struct {
 	in     *interp
 	sig    *signature
 	recv   starlark.Value // of a method
 	v      values
+	block  [1]int32       // room for the thread block of an operation
 	args   starlark.Tuple // of a raw signature
 	kwargs []starlark.Tuple
 }
@@ -303,11 +305,36 @@ func (b *builtin) Hash() (uint32, error) { return starlark.String(b.sig.name).Ha
 
 // CallInternal binds the arguments and calls the implementation.
 func (b *builtin) CallInternal(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	c := &call{in: b.in, sig: b.sig, recv: b.recv}
+	c := b.in.takeCall()
+	c.in, c.sig, c.recv = b.in, b.sig, b.recv
 	if b.sig.raw {
 		c.args, c.kwargs = args, kwargs
 	} else if err := b.sig.bind(&c.v, args, kwargs); err != nil {
 		return nil, err
 	}
-	return b.sig.fn(c)
+	result, err := b.sig.fn(c)
+	b.in.giveCall(c)
+	return result, err
+}
+
+// takeCall is an empty call. A script makes them by the hundred thousand, most of
+// them one after another, so that the memory of one serves for all; a call that
+// failed or made others is left to the collector.
+func (in *interp) takeCall() *call {
+	if in == nil || in.spare == nil {
+		return new(call)
+	}
+	c := in.spare
+	in.spare = nil
+	return c
+}
+
+// giveCall ends a call that was taken.
+func (in *interp) giveCall(c *call) {
+	if in == nil {
+		return
+	}
+	clear(c.v[:len(c.sig.params)])
+	c.recv, c.args, c.kwargs = nil, nil, nil
+	in.spare = c
 }

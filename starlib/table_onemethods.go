@@ -201,7 +201,7 @@ var switchChannelMethods = []*signature{{
 		if err := v.p.b.AtRank(v.group, r, 0); err != nil {
 			return nil, err
 		}
-		return &switchValue{oneValue{v.p, "SwitchChannel.at_rank(r)", fmt.Sprintf("%s.at_rank(%d)", v.text, r), switchRankMethods, nil}, v.group, r}, nil
+		return &switchValue{oneValue{v.p, "SwitchChannel.at_rank(r)", fmt.Sprintf("%s.at_rank(%d)", v.text, r), switchRankMethods, nil, nil}, v.group, r}, nil
 	},
 }}
 
@@ -326,7 +326,8 @@ func (c *call) blocks(tb, group int) ([]int32, error) {
 		return c.v[group].(*blockGroup).list, nil
 	}
 	if one {
-		return []int32{c.v.int32(tb, 0)}, nil
+		c.block[0] = c.v.int32(tb, 0)
+		return c.block[:], nil
 	}
 	return nil, nil
 }
@@ -355,20 +356,24 @@ func (c *call) blockList(i int) ([]int32, error) {
 
 func (c *call) chunk(i int) trace.OneChunk { return c.v[i].(*chunkValue).c }
 
-// chunks is argument i as a list of chunks of the open program.
+// chunks is argument i as a list of chunks of the open program, until the next
+// such list.
 func (c *call) chunks(i int) ([]trace.OneChunk, error) {
 	name := c.sig.params[i].name
-	var list []trace.OneChunk
+	p := c.in.one
+	list := p.chunks[:0]
+	p.chunks = nil
 	for x := range starlark.Elements(c.v[i].(starlark.Iterable)) {
 		v, ok := x.(*chunkValue)
 		if !ok {
 			return nil, c.sig.errorf("bad-argument", "%s[%d]: got %s, want Chunk", name, len(list), x.Type())
 		}
-		if v.p != c.in.one {
-			return nil, foreign(c, fmt.Sprintf("%s[%d]", name, len(list)), c.in.one, v)
+		if v.p != p {
+			return nil, foreign(c, fmt.Sprintf("%s[%d]", name, len(list)), p, v)
 		}
 		list = append(list, v.c)
 	}
+	p.chunks = list
 	return list, nil
 }
 

@@ -25,7 +25,7 @@ var onePartFuncs = []*signature{
 			if err := p.b.Rank(r, 0); err != nil {
 				return nil, err
 			}
-			return &rankValue{oneValue{p, "Rank", fmt.Sprintf("Rank(%d)", r), rankMethods, oneRankFields}, r}, nil
+			return &rankValue{oneValue{p, "Rank", fmt.Sprintf("Rank(%d)", r), rankMethods, oneRankFields, nil}, r}, nil
 		},
 	},
 	{
@@ -98,7 +98,7 @@ var onePartFuncs = []*signature{
 				return nil, err
 			}
 			text := fmt.Sprintf("Semaphore(%d, %d)", s.Rank, c.v.int32(1, 0))
-			return &semaphoreValue{oneValue{p, "Semaphore", text, semaphoreMethods, oneRankFields}, s}, nil
+			return &semaphoreValue{oneValue{p, "Semaphore", text, semaphoreMethods, oneRankFields, nil}, s}, nil
 		},
 	},
 	{
@@ -134,7 +134,7 @@ func channelFunc(name string, kind ir.ChannelKind, methods []*signature, doc str
 				return nil, err
 			}
 			text := fmt.Sprintf("%s(%d, %d)", name, ch.Dst, ch.Src)
-			return &channelValue{oneValue{p, name, text, methods, channelFields}, ch}, nil
+			return &channelValue{oneValue{p, name, text, methods, channelFields, nil}, ch}, nil
 		},
 	}
 }
@@ -161,7 +161,7 @@ func newSwitch(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	text := fmt.Sprintf("SwitchChannel(%v, %q)", ranks, bufferNames[buf])
-	return &switchValue{oneValue{p, "SwitchChannel", text, switchChannelMethods, nil}, g, ir.None}, nil
+	return &switchValue{oneValue{p, "SwitchChannel", text, switchChannelMethods, nil, nil}, g, ir.None}, nil
 }
 
 func newChunk(c *call) (starlark.Value, error) {

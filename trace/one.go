@@ -19,8 +19,9 @@ type One struct {
 	t       ir.OneTrace
 	spec    ir.Spec
 	places  positions
-	scratch int64 // chunks on all ranks
-	loop    int32 // the open loop, or None
+	scratch int64  // chunks on all ranks
+	loop    int32  // the open loop, or None
+	list    []side // room for the operands of an operation on its way into the tables
 	loose   bool
 	done    bool
 }

@@ -48,17 +48,26 @@ func packet(c OneChunk) side { return side{c, ir.None, true} }
 func (b *One) record(op ir.TraceOp, src, dst []side, blocks []int32) {
 	op.Src, op.Dst = b.operands(src), b.operands(dst)
 	op.Blocks.Start = int32(len(b.t.Blocks))
-	b.t.Blocks = append(b.t.Blocks, blocks...)
+	b.t.Blocks = append(room(b.t.Blocks, len(blocks)), blocks...)
 	op.Blocks.End = int32(len(b.t.Blocks))
 	op.Loop = b.loop
-	if len(b.t.Ops) == cap(b.t.Ops) {
-		b.t.Ops = slices.Grow(b.t.Ops, grown(len(b.t.Ops)))
+	b.t.Ops = append(room(b.t.Ops, 1), op)
+}
+
+// room is list with room for n more, see grown. Memory that make has from the system
+// is there when it is first written to; append would write to all of it.
+func room[T any](list []T, n int) []T {
+	if cap(list)-len(list) >= n {
+		return list
 	}
-	b.t.Ops = append(b.t.Ops, op)
+	longer := make([]T, len(list), len(list)+max(n, grown(len(list))))
+	copy(longer, list)
+	return longer
 }
 
 func (b *One) operands(list []side) ir.Span {
 	s := ir.Span{Start: int32(len(b.t.Operands))}
+	b.t.Operands = room(b.t.Operands, len(list))
 	for i := range list {
 		c := &list[i].chunk
 		o := ir.Operand{Rank: c.Rank, Group: list[i].group, Buf: c.Buf, Index: c.Index, Size: c.Size, Packets: list[i].packets}
@@ -183,7 +192,7 @@ func (b *One) Copy(kind ir.OpKind, r ir.Rank, dst, src OneChunk, blocks []int32,
 // packets or plain data.
 func (b *One) Reduce(r ir.Rank, dst, src OneChunk, others []OneChunk, op ir.Reduction, packets bool, blocks []int32, pos ir.PosID) error {
 	const call, own = "reduce", "whose operation this is"
-	kind, list := ir.OpReduceLocal, []side{plain(src)}
+	kind, list := ir.OpReduceLocal, append(b.list[:0], plain(src))
 	if err := first(b.start(call, blocks, pos), b.where(call, "src_chunk", src, r, own, pos), b.where(call, "dst_chunk", dst, r, own, pos),
 		b.sizes(call, "dst_chunk", dst, src, pos), b.apart(call, dst, src, pos), b.looped(call, dst, pos)); err != nil {
 		return err
@@ -203,6 +212,7 @@ func (b *One) Reduce(r ir.Rank, dst, src OneChunk, others []OneChunk, op ir.Redu
 		}
 		list = append(list, side{o, ir.None, packets})
 	}
+	b.list = list
 	if packets {
 		kind = ir.OpReducePackets
 	}
@@ -305,7 +315,7 @@ func (b *One) ReadReduce(ch OneChannel, dst, src OneChunk, remotes []OneChunk, o
 	if len(remotes) == 0 {
 		return b.errorf(pos, "bad-argument", "reduce: remote_src_chunks: got an empty list, want chunks of rank %d", ch.Dst)
 	}
-	list := []side{plain(src)}
+	list := append(b.list[:0], plain(src))
 	for _, r := range remotes {
 		if err := first(b.where(call, "remote_src_chunks", r, ch.Dst, "the channel's peer", pos),
 			b.sizes(call, "remote_src_chunks", r, src, pos)); err != nil {
@@ -313,6 +323,7 @@ func (b *One) ReadReduce(ch OneChannel, dst, src OneChunk, remotes []OneChunk, o
 		}
 		list = append(list, plain(r))
 	}
+	b.list = list
 	b.record(ir.TraceOp{Kind: ir.TraceOf(ir.OpReadReduce), Via: ch.Kind, Reduce: op, Rank: ch.Src, Ref: ch.Ref, Pos: pos},
 		list, []side{plain(dst)}, blocks)
 	return nil

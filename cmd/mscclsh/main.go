@@ -18,7 +18,10 @@ var version = "development"
 // patience is how long an interrupted command may take to say where it was.
 const patience = 5 * time.Second
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	delayCollection()
+	os.Exit(run(os.Args[1:]))
+}
 
 // run is the command without the end of the process.
 func run(args []string) int {

@@ -10,5 +10,6 @@
 //
 // It also runs Python scripts in the style of MSCCL++'s, and with MSCCLSH_MSCCLPP
 // naming a checkout of microsoft/mscclpp that project's own, beside the plans that
-// its compiler makes of them; docs/python.md.
+// its compiler makes of them; docs/python.md. BenchmarkOneSidedScript measures the
+// way from such a script to its plan; docs/onepasses.md.
 package endtoend

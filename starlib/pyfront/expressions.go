@@ -183,8 +183,14 @@ func (p *parser) comparer() (comparer, bool) {
 	return c, true
 }
 
+// compare is x and y compared: == and != in parentheses, in which sameInStarlark may
+// put something else.
 func (c comparer) compare(x, y syntax.Expr) syntax.Expr {
-	if c.call != "" {
+	switch c.call {
+	case "":
+	case "==", "!=":
+		return &syntax.ParenExpr{Lparen: c.pos, X: call(c.pos, c.call, x, y), Rparen: c.pos}
+	default:
 		return call(c.pos, c.call, x, y)
 	}
 	return &syntax.BinaryExpr{X: x, OpPos: c.pos, Op: c.op, Y: y}

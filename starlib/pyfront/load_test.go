@@ -48,19 +48,21 @@ func loadOptions(t *testing.T, o pyfront.Options, source string) outcome {
 
 // The expected text is what CPython prints.
 func TestPythonConstructs(t *testing.T) {
-	source, err := os.ReadFile("testdata/python.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/python.out")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := load(t, string(source))
-	if got.err != "" {
-		t.Fatalf("%s\nafter printing:\n%s", got.err, got.out)
-	}
-	if diff := cmp.Diff(string(want), got.out); diff != "" {
-		t.Errorf("-CPython +here:\n%s", diff)
+	for _, name := range []string{"python", "equality", "own_range"} {
+		source, err := os.ReadFile("testdata/" + name + ".py")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile("testdata/" + name + ".out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := load(t, string(source))
+		if got.err != "" {
+			t.Fatalf("%s: %s\nafter printing:\n%s", name, got.err, got.out)
+		}
+		if diff := cmp.Diff(string(want), got.out); diff != "" {
+			t.Errorf("%s: -CPython +here:\n%s", name, diff)
+		}
 	}
 }

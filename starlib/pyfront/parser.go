@@ -60,6 +60,7 @@ func parse(file string, text []byte) (f *syntax.File, err error) {
 	for p.t.kind != endOfFile {
 		f.Stmts = append(f.Stmts, p.statement()...)
 	}
+	sameInStarlark(f)
 	return f, nil
 }
 
