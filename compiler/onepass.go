@@ -56,7 +56,7 @@ func init() {
 	onePasses = []onePass{
 		{name: "depend", doc: "find what has to come before what on a rank", run: oneDepend},
 		{name: "assign", doc: "give operations without a thread block one, by dependence and peer", run: oneAssign, show: trace},
-		{name: "order", doc: "order conflicting operations of different thread blocks by semaphores", optional: true,
+		{name: "order", doc: "order conflicting operations of different thread blocks by semaphores, and flush ports where that is missing", optional: true,
 			run: oneOrder, show: trace},
 		{name: "gather", doc: "list the operations of each thread block", run: oneGather},
 		{name: "fuse", doc: "join neighbors that one operation can do", optional: true, run: oneFuse},

@@ -24,7 +24,7 @@ func oneDepend(ctx context.Context, s *oneState) error {
 		s.ours[i] = op.Blocks.Len() == 0 && op.Kind != ir.TraceOf(ir.OpBarrier)
 		free = free || s.ours[i]
 	}
-	if !free && (!t.AutoSync || !s.severalBlocks()) {
+	if !free && (!t.AutoSync || !s.severalBlocks() && !s.carries()) {
 		return nil
 	}
 	s.conflicts(free)
@@ -127,7 +127,7 @@ func (c *oneCells) touch(user, v int32, x *oneAccess, pair func(a int32, war boo
 }
 
 // conflicts pairs each rank's operations that touch one location. Where all thread
-// blocks are given, only pairs of different ones matter.
+// blocks are given, only pairs of different ones matter, and of what ports still carry.
 func (s *oneState) conflicts(free bool) {
 	t := s.trace
 	cells := newOneCells(s.space.size, len(t.Ops))
@@ -142,7 +142,7 @@ func (s *oneState) conflicts(free bool) {
 			list = s.space.accesses(list[:0], op.Kind, t.Sources(op), t.Destinations(op))
 			for i := range list {
 				cells.touch(int32(r)+1, v, &list[i], func(a int32, _ bool) {
-					if free || s.apart(a, v) {
+					if free || s.apart(a, v) || oneCarried(&t.Ops[a]) {
 						s.pairs = append(s.pairs, onePair{a: a, b: v})
 					}
 					if f, ok := s.flushes[a]; ok {

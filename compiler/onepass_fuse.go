@@ -91,7 +91,7 @@ func (f *fuser) same(a, b *oneNode) bool {
 		return f.joinMoves(a, b)
 	case ir.OpReadPutPackets:
 		// One pass over the packets, written to several places.
-		if a.src[0] != b.src[0] || f.full(a.dst, 1) || len(a.refs)+len(b.refs) > f.ids || f.meetIn(a.dst, b.dst, false) {
+		if !f.space.same(&a.src[0], &b.src[0]) || f.full(a.dst, 1) || len(a.refs)+len(b.refs) > f.ids || f.meetIn(a.dst, b.dst, false) {
 			return false
 		}
 		a.dst, a.refs = append(a.dst, b.dst...), append(a.refs, b.refs...)
@@ -125,20 +125,17 @@ func (f *fuser) joinRefs(a, b *oneNode, most int) bool {
 }
 
 // joinMoves joins puts or gets of one size: one after another on all threads via
-// memory, where they have to use one local buffer and may not touch the same memory;
-// beside each other via ports, where a signal tells of one put alone, so that each
-// needs a channel of its own.
+// memory, where they have to use one local buffer, be it by another name in place, and
+// may not touch the same memory; beside each other via ports, where a signal tells of one
+// put alone, so that each needs a channel of its own.
 func (f *fuser) joinMoves(a, b *oneNode) bool {
-	local := func(n *oneNode) ir.BufferID {
-		if ir.OpKind(n.kind) == ir.OpGet {
-			return n.dst[0].Buf
-		}
-		return n.src[0].Buf
-	}
+	mine, other := localOperands(a), localOperands(b)
+	one := (*mine)[0].Buf == (*other)[0].Buf
+	renamed := !one && f.oneBuffer(a.kind, *mine, *other)
 	switch {
 	case a.src[0].Size != b.src[0].Size || f.full(a.src, len(b.src)) || len(a.refs)+len(b.refs) > f.ids:
 		return false
-	case a.via == ir.ChannelMemory && local(a) != local(b):
+	case a.via == ir.ChannelMemory && !one && !renamed:
 		return false
 	case ir.OpKind(a.kind) == ir.OpPutSignal || ir.OpKind(a.kind) == ir.OpPutSignalFlush:
 		if slices.ContainsFunc(b.refs, func(x int32) bool { return slices.Contains(a.refs, x) }) {
@@ -148,16 +145,53 @@ func (f *fuser) joinMoves(a, b *oneNode) bool {
 	if f.meetIn(a.dst, b.dst, false) || f.meetIn(a.dst, b.src, false) || f.meetIn(a.src, b.dst, false) {
 		return false
 	}
+	if renamed && a.via == ir.ChannelMemory {
+		*mine, *other = f.canonical(*mine), f.canonical(*other)
+	}
 	a.src, a.dst, a.refs = append(a.src, b.src...), append(a.dst, b.dst...), append(a.refs, b.refs...)
 	return true
 }
 
-// joinTerms joins d := op(d, x) and d := op(d, y) to d := op(d, x, y). Of
+// localOperands are the operands of a put or get on its own rank.
+func localOperands(n *oneNode) *[]ir.Operand {
+	if ir.OpKind(n.kind) == ir.OpGet {
+		return &n.dst
+	}
+	return &n.src
+}
+
+// oneBuffer reports whether places of two lists are in one buffer under their canonical names.
+// Those of a get have to keep their indices, since MSCCL++'s executor has one for both sides.
+func (f *fuser) oneBuffer(kind ir.TraceKind, a, b []ir.Operand) bool {
+	coll := f.space.t.Coll
+	first, _ := coll.Canon(a[0].Rank, a[0].Buf, a[0].Index)
+	for _, list := range [...][]ir.Operand{a, b} {
+		for i := range list {
+			buf, index := coll.Canon(list[i].Rank, list[i].Buf, list[i].Index)
+			if buf != first || ir.OpKind(kind) == ir.OpGet && index != list[i].Index {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// canonical is a copy of places under their canonical names.
+func (f *fuser) canonical(list []ir.Operand) []ir.Operand {
+	list = slices.Clone(list)
+	for i := range list {
+		a := &list[i]
+		a.Buf, a.Index = f.space.t.Coll.Canon(a.Rank, a.Buf, a.Index)
+	}
+	return list
+}
+
+// joinTerms joins d := op(s, x) and d := op(d, y) to d := op(s, x, y). Of
 // d := op(s, x) and d := op(s, y) the first is overwritten, so that is no sum of
-// both.
+// both unless s is d.
 func (f *fuser) joinTerms(a, b *oneNode) bool {
-	if a.src[0] != a.dst[0] || b.src[0] != a.src[0] || b.dst[0] != a.dst[0] || f.full(a.src, len(b.src)-1) ||
-		f.meetIn(b.src[1:], a.dst, false) {
+	sum := &a.dst[0]
+	if !f.space.same(&b.src[0], sum) || !f.space.same(&b.dst[0], sum) || f.full(a.src, len(b.src)-1) || f.meetIn(b.src[1:], a.dst, false) {
 		return false
 	}
 	a.src = append(a.src, b.src[1:]...)
@@ -179,7 +213,7 @@ func (f *fuser) sendOn(a, b *oneNode) bool {
 		return false
 	}
 	// A place may be read for the sum and written with it, by the same thread.
-	if b.via != ir.ChannelMemory || b.src[0] != a.dst[0] || f.full(a.dst, 1) || f.meetIn(a.dst, b.dst, false) || f.meetIn(a.src, b.dst, true) {
+	if b.via != ir.ChannelMemory || !f.space.same(&b.src[0], &a.dst[0]) || f.full(a.dst, 1) || f.meetIn(a.dst, b.dst, false) || f.meetIn(a.src, b.dst, true) {
 		return false
 	}
 	a.kind, a.via = ir.TraceOf(kind), ir.ChannelMemory
@@ -212,7 +246,7 @@ func (f *fuser) sendOnPackets(a, b *oneNode) bool {
 	default:
 		return false
 	}
-	if b.via == ir.ChannelPort || b.src[0] != *from || len(b.src) > 1 || f.full(a.dst, len(b.dst)) ||
+	if b.via == ir.ChannelPort || !f.space.same(&b.src[0], from) || len(b.src) > 1 || f.full(a.dst, len(b.dst)) ||
 		f.meetIn(a.dst, b.dst, false) || f.meetIn(a.src, b.dst, false) {
 		return false
 	}
@@ -225,9 +259,13 @@ func (f *fuser) sendOnPackets(a, b *oneNode) bool {
 
 // storeOn joins the load of a sum from a group and the store of it to the group. The joined
 // operation keeps the sum nowhere else: that has to be where the store puts it
-// anyway, or scratch that nobody reads.
+// anyway, or scratch that nobody reads. What it loads has to be where it stores, or apart:
+// between the two that it stands for, all was loaded before anything was stored.
 func (f *fuser) storeOn(a, b *oneNode) bool {
-	if ir.OpKind(b.kind) != ir.OpGroupStore || b.src[0] != a.dst[0] || b.dst[0].Group != a.src[0].Group {
+	if ir.OpKind(b.kind) != ir.OpGroupStore || !f.space.same(&b.src[0], &a.dst[0]) || b.dst[0].Group != a.src[0].Group {
+		return false
+	}
+	if from, to := &a.src[0], &b.dst[0]; from.Index != to.Index && from.Index < to.Index+to.Size && to.Index < from.Index+from.Size {
 		return false
 	}
 	kept := f.space.access(nil, &a.dst[0], oneAccess{})[0]
@@ -248,7 +286,7 @@ func (f *fuser) meetIn(a, b []ir.Operand, same bool) bool {
 	for i := range b {
 		lo, hi := f.space.of(b[i].Rank, &b[i])
 		for k := range a {
-			if a[k].Rank != b[i].Rank || same && a[k] == b[i] {
+			if a[k].Rank != b[i].Rank || same && f.space.same(&a[k], &b[i]) {
 				continue
 			}
 			if l, h := f.space.of(a[k].Rank, &a[k]); l < hi && lo < h {

@@ -64,7 +64,7 @@ func oneGather(_ context.Context, s *oneState) error {
 		case named(op):
 			refs = append(refs, op.Ref)
 		default:
-			s.ranks[op.Rank][b] = s.cutTerms(s.ranks[op.Rank][b], n)
+			s.ranks[op.Rank][b] = s.cutTerms(s.ranks[op.Rank][b], &n)
 			return
 		}
 		if n.kind != ir.TraceOf(ir.OpSync) {
@@ -77,19 +77,19 @@ func oneGather(_ context.Context, s *oneState) error {
 
 // cutTerms appends n to list: where it adds up more than an operation of MSCCL++'s
 // executor has room for, as several that go on with the sum so far.
-func (s *oneState) cutTerms(list oneBlock, n oneNode) oneBlock {
+func (s *oneState) cutTerms(list oneBlock, n *oneNode) oneBlock {
 	switch ir.OpKind(n.kind) {
 	case ir.OpReduceLocal, ir.OpReducePackets, ir.OpReadReduce:
 		f := fuser{space: s.space}
 		for s.limited && len(n.src) > planOperands && !f.meetIn(n.src[1:], n.dst, false) {
-			first := n
+			first := *n
 			first.src = n.src[:planOperands:planOperands]
 			list = append(list, first)
 			n.src = append([]ir.Operand{n.dst[0]}, n.src[planOperands:]...)
 			n.ours = true
 		}
 	}
-	return append(list, n)
+	return append(list, *n)
 }
 
 // named reports whether the executor's operation names its channel or semaphore: not

@@ -183,32 +183,83 @@ func (g *oneOrderGraph) counts() {
 }
 
 // count links one. The k-th that a block takes needs a block's i-th only if all that
-// the others give are fewer than k-i+1. What is used in a loop and elsewhere links
-// nothing.
+// the others give are fewer than k-i+1. In loops they may give turns ahead: what is used
+// there links one giver alone, turn by turn.
 func (g *oneOrderGraph) count(c *oneCounter) {
-	of := map[int32][]int32{}
-	var givers []int32
-	for _, x := range c.gives {
+	givers, gives := g.byBlock(c.gives)
+	takers, takes := g.byBlock(c.takes)
+	looped := slices.ContainsFunc(c.gives, g.inLoop) || slices.ContainsFunc(c.takes, g.inLoop)
+	for _, taker := range takers {
+		for _, giver := range givers {
+			list := gives[giver]
+			earlier := c.initial + int32(len(c.gives)-len(list))
+			switch {
+			case looped && earlier == 0:
+				g.countTurns(list, takes[taker])
+			case !looped:
+				for k, x := range takes[taker] {
+					if i := int32(k) - earlier; i >= 0 && int(i) < len(list) {
+						g.before[x] = append(g.before[x], list[i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// countTurns links what one block takes with what one block gives as long as both do so
+// outside of loops, or equally often in each turn of loops that have as many turns. Where a
+// turn takes more than the other one gives, each takes what was given in the same turn or a
+// later one.
+func (g *oneOrderGraph) countTurns(gives, takes []int32) {
+	for len(gives) > 0 && len(takes) > 0 {
+		y, x := g.op(gives[0]).Loop, g.op(takes[0]).Loop
+		given, taken := g.ofLoop(gives), g.ofLoop(takes)
+		if !g.alike(x, y) || taken < given {
+			return
+		}
+		for i := range given {
+			g.before[takes[i]] = append(g.before[takes[i]], gives[i])
+		}
+		if taken > given {
+			return
+		}
+		gives, takes = gives[given:], takes[taken:]
+	}
+}
+
+// ofLoop is how many of the first sites of a list are in the loop of the first one; 1
+// outside of loops.
+func (g *oneOrderGraph) ofLoop(list []int32) int {
+	n, loop := 1, g.op(list[0]).Loop
+	for loop != ir.None && n < len(list) && g.op(list[n]).Loop == loop {
+		n++
+	}
+	return n
+}
+
+func (g *oneOrderGraph) inLoop(x int32) bool { return g.op(x).Loop != ir.None }
+
+// alike reports whether two loops, or None, have as many turns as each other.
+func (g *oneOrderGraph) alike(a, b int32) bool {
+	if a == ir.None || b == ir.None {
+		return a == b
+	}
+	x, y := &g.trace.Loops[a], &g.trace.Loops[b]
+	return x.UnitBytes == y.UnitBytes && x.Chunks == y.Chunks
+}
+
+// byBlock sorts sites by their thread blocks, which come in the order of their first.
+func (g *oneOrderGraph) byBlock(list []int32) (blocks []int32, of map[int32][]int32) {
+	of = map[int32][]int32{}
+	for _, x := range list {
 		b := g.sites[x].block
 		if of[b] == nil {
-			givers = append(givers, b)
+			blocks = append(blocks, b)
 		}
 		of[b] = append(of[b], x)
 	}
-	taken := map[int32]int32{}
-	for _, x := range c.takes {
-		b := g.sites[x].block
-		taken[b]++
-		for _, giver := range givers {
-			i := taken[b] - c.initial - int32(len(c.gives)-len(of[giver]))
-			if i < 1 || int(i) > len(of[giver]) {
-				continue
-			}
-			if y := of[giver][i-1]; g.op(y).Loop == g.op(x).Loop {
-				g.before[x] = append(g.before[x], y)
-			}
-		}
-	}
+	return blocks, of
 }
 
 func (g *oneOrderGraph) packets() {

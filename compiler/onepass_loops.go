@@ -104,7 +104,8 @@ func (s *oneState) allPairs(ops []int32, known map[onePair]bool) {
 	for i := range ops {
 		for k := range i {
 			p := onePair{a: ops[k], b: ops[i]}
-			if !known[p] && anyConflict(lists[k], lists[i]) && s.apart(p.a, p.b) {
+			if !known[p] && anyConflict(lists[k], lists[i]) &&
+				(s.apart(p.a, p.b) || oneCarried(&t.Ops[p.a]) || oneCarried(&t.Ops[p.b])) {
 				s.pairs = append(s.pairs, p)
 			}
 		}

@@ -15,18 +15,40 @@ import (
 // The end of a loop's body meets its beginning too, where they share memory at
 // different places of their ranges: at the same places, turns work on different bytes.
 func oneMeet(_ context.Context, s *oneState) error {
-	m := &nopper{oneState: s, whole: newOneMarks(s.space.size)}
-	for i := range s.trace.Loops {
-		if i == 0 {
-			m.body = newOneMarks(s.space.size)
-		}
-	}
+	var m *nopper
 	for r := range s.ranks {
-		for b := range s.ranks[r] {
-			s.ranks[r][b] = m.block(s.ranks[r][b])
+		for b, list := range s.ranks[r] {
+			if !s.mayMeet(list) {
+				continue
+			}
+			if m == nil {
+				m = newNopper(s)
+			}
+			s.ranks[r][b] = m.block(list)
 		}
 	}
 	return nil
+}
+
+// mayMeet reports whether anything in a thread block can ask for a meeting.
+func (s *oneState) mayMeet(list oneBlock) bool {
+	if s.trace.AutoSync {
+		return true
+	}
+	for i := range list {
+		if list[i].ours || list[i].after != ir.None {
+			return true
+		}
+	}
+	return false
+}
+
+func newNopper(s *oneState) *nopper {
+	m := &nopper{oneState: s, whole: newOneMarks(s.space.size)}
+	if len(s.trace.Loops) > 0 {
+		m.body = newOneMarks(s.space.size)
+	}
+	return m
 }
 
 // oneMarks remembers what was touched since the threads met last.

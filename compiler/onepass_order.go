@@ -21,7 +21,8 @@ func oneOrder(ctx context.Context, s *oneState) error {
 		return nil
 	}
 	s.every = nil
-	o := &orderer{oneOrderGraph: newOneOrderGraph(s), ids: map[[4]int32]int32{}, backs: map[[3]int32]int32{}}
+	graph := newOneOrderGraph(s)
+	o := &orderer{oneOrderGraph: graph, ports: newPorter(graph), ids: map[[4]int32]int32{}, backs: map[[3]int32]int32{}}
 	slices.SortFunc(s.pairs, func(x, y onePair) int { return cmp.Or(cmp.Compare(x.b, y.b), cmp.Compare(y.a, x.a)) })
 	s.meets = map[int32]int32{}
 	for i, p := range s.pairs {
@@ -32,7 +33,7 @@ func oneOrder(ctx context.Context, s *oneState) error {
 			o.pair(p)
 		}
 	}
-	if len(o.edges) > 0 {
+	if len(o.edges)+len(o.ports.made)+len(o.ports.raised) > 0 {
 		o.insert()
 	}
 	return nil
@@ -48,6 +49,7 @@ type oneEdge struct {
 
 type orderer struct {
 	*oneOrderGraph
+	ports *porter
 	edges []oneEdge
 	ids   map[[4]int32]int32 // two blocks, loop, direction: their semaphore
 	backs map[[3]int32]int32 // two blocks, loop: the edge from turn to turn
@@ -68,16 +70,42 @@ func (o *orderer) pair(p onePair) {
 				if p.chain && !p.queue {
 					o.mustMeet(p)
 				}
+				o.carried(a, b, p)
 			case !p.chain && o.answers(b, a), o.ordered(b, a):
 			default:
 				if !o.ordered(a, b) {
 					o.edge(a, b, p)
 				}
-				if loop := o.trace.Ops[p.a].Loop; loop != ir.None && loop == o.trace.Ops[p.b].Loop && !p.chain && o.shifted(p) {
-					o.turn(a, b, loop)
+				if o.meetsTurns(p) {
+					o.turn(a, b, o.trace.Ops[p.a].Loop)
 				}
+				o.carried(a, b, p)
 			}
 		}
+	}
+}
+
+// meetsTurns reports whether one turn of the loop that both operations are in meets another.
+func (o *orderer) meetsTurns(p onePair) bool {
+	loop := o.trace.Ops[p.a].Loop
+	return loop != ir.None && loop == o.trace.Ops[p.b].Loop && !p.chain && o.shifted(p)
+}
+
+// carried lets site b come after what a port carries for site a, from turn to turn too.
+func (o *orderer) carried(a, b int32, p onePair) {
+	x, y := oneCarried(o.op(a)), oneCarried(o.op(b))
+	if p.chain || !x && !y || o.ports.queued(a, b) {
+		return
+	}
+	turns := o.meetsTurns(p)
+	if turns && y {
+		o.ports.turn(b)
+	}
+	switch {
+	case turns && x:
+		o.ports.turn(a)
+	case x:
+		o.ports.over(a, b)
 	}
 }
 
@@ -223,16 +251,17 @@ func (o *orderer) insert() {
 		add(behind, from, ir.OpSemaphoreRelease, e.a, e.semaphore, inside)
 		add(ahead, to, ir.OpSemaphoreAcquire, e.b, e.semaphore, inside)
 	}
+	o.ports.write(&t, ahead, behind)
 	o.rewrite(&t, ahead, behind)
 }
 
 // blockID is the number of a site's thread block on its rank.
-func (o *orderer) blockID(site int32) int32 {
-	op, part := o.op(site), o.sites[site].part
-	if blocks := o.trace.BlocksOf(op); len(blocks) > 0 {
+func (g *oneOrderGraph) blockID(site int32) int32 {
+	op, part := g.op(site), g.sites[site].part
+	if blocks := g.trace.BlocksOf(op); len(blocks) > 0 {
 		return blocks[part]
 	}
-	return o.allBlocks(op.Rank)[part]
+	return g.allBlocks(op.Rank)[part]
 }
 
 // loopEnds are the first and last operation of each loop.

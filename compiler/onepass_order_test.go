@@ -122,6 +122,102 @@ func TestOneOrder(t *testing.T) {
 				wait memory on 1
 				nop
 				copy s[0] x1 -> i[0] x1`},
+		{name: "in loops of as many turns, by way of another rank", ops: `
+			rank 0 put memory on 0 i[0] x1 -> 1.s[0] x1 tb 0 loop 0
+			rank 0 signal memory on 0 tb 0 sync before loop 0
+			rank 0 wait memory on 1 tb 1 sync after loop 0
+			rank 0 copy s[0] x1 -> i[0] x1 tb 1 loop 0
+			rank 1 wait memory on 0 tb 0 sync none loop 1
+			rank 1 signal memory on 1 tb 0 sync before loop 1`,
+			want: `tb 0
+				pipeline unit 64 chunks 1
+				put memory i[0] x1 -> 1.s[0] x1
+				nop
+				signal memory on 0
+				tb 1
+				pipeline unit 64 chunks 1
+				wait memory on 1
+				nop
+				copy s[0] x1 -> i[0] x1`},
+		{name: "loops of other units order nothing", ops: `
+			rank 0 put memory on 0 i[0] x1 -> 1.s[0] x1 tb 0 loop 0
+			rank 0 signal memory on 0 tb 0 sync before loop 0
+			rank 0 wait memory on 1 tb 1 sync after loop 0
+			rank 0 copy s[0] x1 -> i[0] x1 tb 1 loop 0
+			rank 1 wait memory on 0 tb 0 sync none loop 2
+			rank 1 signal memory on 1 tb 0 sync before loop 2`,
+			want: `tb 0
+				pipeline unit 64 chunks 1
+				put memory i[0] x1 -> 1.s[0] x1
+				nop
+				sem_release on 2
+				nop
+				signal memory on 0
+				tb 1
+				pipeline unit 64 chunks 1
+				wait memory on 1
+				nop
+				sem_acquire on 2
+				nop
+				copy s[0] x1 -> i[0] x1`},
+		{name: "two that release once, outside of a loop", ops: `
+			rank 0 copy i[0] x1 -> s[0] x1 tb 0
+			rank 0 sem_release on 0 tb 0 sync before
+			rank 0 sem_release on 0 tb 2 sync none
+			rank 0 sem_acquire on 0 tb 1 sync after
+			rank 0 sem_acquire on 0 tb 1 sync after
+			rank 0 copy s[0] x1 -> i[1] x1 tb 1`,
+			want: `tb 0
+				copy i[0] x1 -> s[0] x1
+				nop
+				sem_release on 0
+				tb 1
+				sem_acquire on 0
+				nop
+				sem_acquire on 0
+				nop
+				copy s[0] x1 -> i[1] x1
+				tb 2
+				sem_release on 0`},
+		{name: "in a loop one of two may release for both, turns ahead", ops: `
+			rank 0 copy i[0] x1 -> s[0] x1 tb 0 loop 0
+			rank 0 sem_release on 0 tb 0 sync before loop 0
+			rank 0 sem_release on 0 tb 2 sync none loop 0
+			rank 0 sem_acquire on 0 tb 1 sync after loop 0
+			rank 0 sem_acquire on 0 tb 1 sync after loop 0
+			rank 0 copy s[0] x1 -> i[1] x1 tb 1 loop 0`,
+			want: `tb 0
+				pipeline unit 64 chunks 1
+				copy i[0] x1 -> s[0] x1
+				nop
+				sem_release on 2 0
+				tb 1
+				pipeline unit 64 chunks 1
+				sem_acquire on 0
+				nop
+				sem_acquire on 0 2
+				nop
+				copy s[0] x1 -> i[1] x1
+				tb 2
+				pipeline unit 64 chunks 1
+				sem_release on 0`},
+		{name: "in a loop what is released twice a turn and taken once lags behind", ops: `
+			rank 0 copy i[0] x1 -> s[0] x1 tb 0 loop 0
+			rank 0 sem_release on 0 tb 0 sync before loop 0
+			rank 0 sem_release on 0 tb 0 sync none loop 0
+			rank 0 sem_acquire on 0 tb 1 sync after loop 0
+			rank 0 copy s[0] x1 -> i[1] x1 tb 1 loop 0`,
+			want: `tb 0
+				pipeline unit 64 chunks 1
+				copy i[0] x1 -> s[0] x1
+				nop
+				sem_release on 2 0
+				sem_release on 0
+				tb 1
+				pipeline unit 64 chunks 1
+				sem_acquire on 0 2
+				nop
+				copy s[0] x1 -> i[1] x1`},
 		{name: "by packets, unit by unit", ops: `
 			rank 0 ppkt memory on 0 i[0] x2 -> 1.s[0] x2 packets tb 0
 			rank 1 rppkt memory on 0 s[0] x2 packets -> 0.s[0] x2 packets tb 0

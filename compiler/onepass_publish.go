@@ -44,6 +44,7 @@ type publisher struct {
 	tokens   [][]int32        // of a rank's semaphores
 	packets  []int32          // of a location: the event that wrote packets there, or None
 	told     map[int32]announcement
+	left     [][]leftover      // of a half and a rank: who was last in its scratch, in the launch that had the half before
 	loose    map[int32][]int32 // of a port channel: what it carries that no signal is behind yet
 	carried  map[int32]int32   // of an operation by a port: the first signal behind it on its channel
 	cells    *oneCells
@@ -71,7 +72,7 @@ func onePublish(ctx context.Context, s *oneState) error {
 	}
 	size := s.space.size * (launches - 1)
 	p := &publisher{oneState: s, ops: opsOfRanks(t), n: int32(len(t.Ops)), launches: launches, at: make([]int32, len(t.GPUs)), place: make([]int32, len(t.Ops)),
-		arrivals: make([][]arrival, len(t.GPUs)), told: map[int32]announcement{}, loose: map[int32][]int32{}, carried: map[int32]int32{}, known: map[[2]int32]bool{},
+		arrivals: make([][]arrival, len(t.GPUs)), left: make([][]leftover, 2*len(t.GPUs)), told: map[int32]announcement{}, loose: map[int32][]int32{}, carried: map[int32]int32{}, known: map[[2]int32]bool{},
 		cells: newOneCells(size, len(t.Ops)*int(launches)), packets: filled(int(size), ir.None)}
 	channels := int32(0)
 	for r := range t.GPUs {
@@ -106,6 +107,7 @@ func onePublish(ctx context.Context, s *oneState) error {
 		if err := p.stuck(); launch == 0 && err != nil {
 			return err // a later launch shows itself in the check
 		}
+		p.leave(launch)
 	}
 	p.ends()
 	slices.SortFunc(s.pairs, func(x, y onePair) int {
@@ -252,6 +254,7 @@ func (p *publisher) move(v int32, op *ir.TraceOp) {
 	p.begun(v, op)
 	for i := range list {
 		x := &list[i]
+		p.enter(v, x)
 		p.cells.touch(1, v, x, func(a int32, war bool) { p.ordered(a, v, war) })
 		for l := x.lo; x.write && l < x.hi; l++ {
 			p.packets[l] = ir.None

@@ -137,7 +137,7 @@ func (g *oneOrderGraph) over(x int32) {
 		return
 	}
 	src := g.trace.Sources(op)
-	if g.awaited(op.Rank, src) {
+	if g.awaited(op, src) {
 		g.hit = true
 		return
 	}
@@ -145,16 +145,15 @@ func (g *oneOrderGraph) over(x int32) {
 		lo, hi := g.space.of(src[i].Rank, &src[i])
 		for l := lo; src[i].Packets && l < hi && !g.hit; l += 2 {
 			g.spent++
-			g.told(x, l)
+			g.told(x, l, (l-lo)/2)
 		}
 	}
 }
 
 // awaited reports whether the unit that is looked for sends a packet to one of the places
-// that an operation of rank r waits for. Mostly that is the way, and quicker to see than
-// to follow.
-func (g *oneOrderGraph) awaited(r ir.Rank, src []ir.Operand) bool {
-	target := g.op(g.target.site)
+// that op waits for. Mostly that is the way, and quicker to see than to follow.
+func (g *oneOrderGraph) awaited(op *ir.TraceOp, src []ir.Operand) bool {
+	target, r := g.op(g.target.site), op.Rank
 	if g.target.unit == ir.None || target.Blocks.Len() > 1 {
 		return false
 	}
@@ -166,6 +165,9 @@ func (g *oneOrderGraph) awaited(r ir.Rank, src []ir.Operand) bool {
 		}
 		for i := range src {
 			if s := &src[i]; s.Packets && at >= s.Index && at < s.Index+s.Size {
+				if !g.inTurn(target, g.target.unit, op, at-s.Index) {
+					return false
+				}
 				lo, _ := g.space.of(r, &dst[k])
 				return g.packet[lo+2*g.target.unit] == g.target.site
 			}
@@ -183,17 +185,23 @@ func (g *oneOrderGraph) unit(x, u int32) {
 	src := g.trace.Sources(op)
 	for i := range src {
 		if lo, hi := g.space.of(src[i].Rank, &src[i]); src[i].Packets && lo+2*u < hi {
-			g.told(x, lo+2*u)
+			g.told(x, lo+2*u, u)
 		}
 	}
 }
 
-// told follows the packet at a location, which site x waits for, to the unit of the
+// inTurn reports whether unit u of w has been written in the same turn as, or a later one
+// than, the one in which unit v of x is read: loops work through units in order.
+func (g *oneOrderGraph) inTurn(w *ir.TraceOp, u int32, x *ir.TraceOp, v int32) bool {
+	return w.Loop == ir.None || g.alike(w.Loop, x.Loop) && u >= v
+}
+
+// told follows the packet at a location, which unit v of site x waits for, to the unit of the
 // sites that wrote it, if there are any: those of x's part of a group, or of all parts
 // if x waits for all of them.
-func (g *oneOrderGraph) told(x, l int32) {
+func (g *oneOrderGraph) told(x, l, v int32) {
 	w := g.packet[l]
-	if w == ir.None {
+	if w == ir.None || !g.inTurn(g.op(w), (l-g.packed[l])/2, g.op(x), v) {
 		return
 	}
 	parts, mine := int32(g.op(w).Blocks.Len()), int32(g.op(x).Blocks.Len())

@@ -56,6 +56,19 @@ func (s *oneSpace) of(r ir.Rank, a *ir.Operand) (lo, hi int32) {
 	return lo, lo + a.Size
 }
 
+// same reports whether a and b are one place of one rank, by whatever names.
+func (s *oneSpace) same(a, b *ir.Operand) bool {
+	if *a == *b {
+		return true
+	}
+	if a.Rank != b.Rank || a.Group != ir.None || b.Group != ir.None || a.Size != b.Size || a.Packets != b.Packets {
+		return false
+	}
+	x, _ := s.of(a.Rank, a)
+	y, _ := s.of(b.Rank, b)
+	return x == y
+}
+
 // accesses appends what an operation touches, sources first.
 func (s *oneSpace) accesses(list []oneAccess, kind ir.TraceKind, src, dst []ir.Operand) []oneAccess {
 	waits := oneAwaits(kind)

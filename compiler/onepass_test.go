@@ -14,8 +14,8 @@ import (
 
 // pairHead is the beginning of a trace of two ranks, which hold 4 chunks each, in one
 // place, and 8 of scratch. Each has channels 0 and 1 by memory and 2 and 3 by ports to
-// the other one, semaphores 0 and 1, and with it switch group 0 over input and
-// loop 0.
+// the other one, semaphores 0 and 1, and with it switch group 0 over input. Loops 0 and
+// 1 are alike, loop 2 has other units.
 const pairHead = `onetrace "pair"
 collective allreduce ranks 2 factor 4 split 1 in-place
 topology none
@@ -25,6 +25,8 @@ window min 0 max 0
 one-sided threads 32 align 16 auto-sync
 group i: 0 1
 loop unit 64 chunks 1
+loop unit 64 chunks 1
+loop unit 128 chunks 1
 gpu 0 scratch=8
 channel memory 1
 channel memory 1
@@ -131,6 +133,10 @@ func TestOneFuse(t *testing.T) {
 			rank 0 re i[0] x1, s[1] x1 -> i[0] x1 tb 0
 			rank 0 put memory on 0 i[0] x1 -> 1.i[0] x1 tb 0`,
 			want: "tb 0\n res memory i[0] x1, s[0] x1, s[1] x1 -> i[0] x1, 1.i[0] x1"},
+		{name: "a sum that begins elsewhere and goes on", ops: `
+			rank 0 re i[0] x1, s[0] x1 -> s[4] x1 tb 0
+			rank 0 re s[4] x1, i[1] x1 -> s[4] x1 tb 0`,
+			want: "tb 0\n re i[0] x1, s[0] x1, i[1] x1 -> s[4] x1"},
 		{name: "a sum that overwrites another", ops: `
 			rank 0 re i[0] x1, s[0] x1 -> i[1] x1 tb 0
 			rank 0 re i[0] x1, s[1] x1 -> i[1] x1 tb 0`,
@@ -195,13 +201,14 @@ func TestOneFuse(t *testing.T) {
 	})
 }
 
-// A sum of a group that isn't stored, or is needed where the store doesn't put it, is
-// refused.
+// A sum of a group that isn't stored, is needed where the store doesn't put it, or
+// would be stored over what other threads still load, is refused.
 func TestOneFuseLosesNoSum(t *testing.T) {
 	for _, ops := range []string{
 		"rank 0 glre switch on 0 group 0.i[0] x1 -> i[0] x1 tb 0",
 		"rank 0 glre switch on 0 group 0.i[0] x1 -> s[0] x1 tb 0\nrank 0 gstore switch on 0 s[0] x1 -> group 0.i[1] x1 tb 0\nrank 0 copy s[0] x1 -> i[3] x1 tb 0",
 		"rank 0 glre switch on 0 group 0.i[0] x1 -> i[2] x1 tb 0\nrank 0 gstore switch on 0 i[2] x1 -> group 0.i[1] x1 tb 0",
+		"rank 0 glre switch on 0 group 0.i[0] x2 -> s[0] x2 tb 0\nrank 0 gstore switch on 0 s[0] x2 -> group 0.i[1] x2 tb 0",
 	} {
 		_, err := compiler.CompileOneSided(t.Context(), pairTrace(t, ops), compiler.Options{})
 		var m *diag.Message
@@ -426,7 +433,7 @@ func TestOneWhole(t *testing.T) {
 		holds(t, compileOne(t, trace, compiler.Options{}))
 		p := compileOne(t, anywhere(trace), compiler.Options{})
 		holds(t, p)
-		if err := checkAndRun(p); err != nil {
+		if err := checkAndRun(p, false); err != nil {
 			t.Errorf("%v\n%s", err, programText(t, p))
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/mscclsh/mscclsh/algorithms"
 	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/compiler"
+	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/ir/plan"
 	"github.com/mscclsh/mscclsh/machine"
@@ -63,10 +65,11 @@ func program(t *testing.T, name string, ranks int, args map[string]string) *ir.P
 // under several schedules, the checker, a run on data; all of that again for what
 // comes back from a file; and a second export is the same.
 func export(p *ir.Program, o compiler.OneSidedOptions, seed uint64) (*ir.Program, error) {
-	q, _, err := compiler.OneSided(context.Background(), p, o)
+	q, notes, err := compiler.OneSided(context.Background(), p, o)
 	if err != nil {
 		return nil, err
 	}
+	oneSize := forOneSize(notes)
 	for n := range uint64(2) {
 		if err := compiler.RunLaunches(q, rand.New(rand.NewPCG(seed, n)), 4); err != nil {
 			return q, fmt.Errorf("schedule %d: %v", n, err)
@@ -83,14 +86,27 @@ func export(p *ir.Program, o compiler.OneSidedOptions, seed uint64) (*ir.Program
 	if !bytes.Equal(a.Bytes(), b.Bytes()) {
 		return q, fmt.Errorf("two exports differ")
 	}
-	if err := checkAndRun(q); err != nil {
+	if err := checkAndRun(q, oneSize); err != nil {
 		return q, err
 	}
-	return q, throughFile(q)
+	return q, throughFile(q, oneSize)
 }
 
-func checkAndRun(q *ir.Program) error {
-	r, err := checker.Check(context.Background(), q, checker.Options{})
+// forOneSize reports whether a plan is told to be right for launches of one size alone.
+func forOneSize(notes diag.List) bool {
+	return slices.ContainsFunc(notes, func(m *diag.Message) bool { return m.Code == "plan-plain-scratch" })
+}
+
+// checkAndRun demands that q is right from launch to launch: of any sizes, or of one where
+// it is known not to be.
+func checkAndRun(q *ir.Program, oneSize bool) error {
+	var sizes checker.Options
+	if oneSize {
+		chunks := int64(max(q.Coll.NumChunks(), 1)) * 16
+		sizes.MinBytes = (q.MinBytes + chunks - 1) / chunks * chunks
+		sizes.MaxBytes = sizes.MinBytes
+	}
+	r, err := checker.Check(context.Background(), q, sizes)
 	if err != nil {
 		return fmt.Errorf("checking: %v", err)
 	}
@@ -113,7 +129,7 @@ func checkAndRun(q *ir.Program) error {
 
 // throughFile does the same with what a file makes of the plan. Files hold the
 // collectives of MSCCL++ only; that is all they may refuse.
-func throughFile(q *ir.Program) error {
+func throughFile(q *ir.Program, oneSize bool) error {
 	var b bytes.Buffer
 	err := plan.Write(&b, q)
 	if err != nil {
@@ -131,7 +147,7 @@ func throughFile(q *ir.Program) error {
 	if err != nil {
 		return fmt.Errorf("reading back: %v", err)
 	}
-	return checkAndRun(back.Program)
+	return checkAndRun(back.Program, oneSize)
 }
 
 // TestAlgorithmsExport: every algorithm becomes a plan that does the same, with

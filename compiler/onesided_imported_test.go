@@ -36,12 +36,12 @@ func TestFilesExport(t *testing.T) {
 			if err != nil || !r.OK {
 				continue
 			}
-			q, _, err := compiler.OneSided(context.Background(), p, compiler.OneSidedOptions{})
+			q, notes, err := compiler.OneSided(context.Background(), p, compiler.OneSidedOptions{})
 			if err == nil {
 				err = compiler.RunLaunches(q, rand.New(rand.NewPCG(1, 4)), 3)
 			}
 			if err == nil {
-				err = checkAndRun(q)
+				err = checkAndRun(q, forOneSize(notes))
 			}
 			if err != nil {
 				t.Errorf("%s: %v", filepath.Base(path), err)

@@ -40,7 +40,8 @@ func (x *export) place() error {
 
 // findContested finds the pairs of ranks of which the first writes where others
 // write too, in the memory of the second: between launches their order has to be
-// published, for which a relaxed signal is not enough.
+// published, for which a relaxed signal is not enough. In scratch, places of one size
+// are other places of another one: a write that nobody reads is in the way of all.
 func (x *export) findContested() {
 	const several = -2
 	writer := map[ir.Loc]int32{}
@@ -53,13 +54,51 @@ func (x *export) findContested() {
 		})
 	}
 	x.contested = map[[2]int32]bool{}
+	unread := x.unread()
 	for i := range x.nodes {
 		x.writes(int32(i), func(l ir.Loc, by int32) {
-			if rank := int32(l.Rank); writer[l] == several && by != rank {
+			rank := int32(l.Rank)
+			left := l.Buf == ir.FirstScratch && slices.ContainsFunc(unread[rank], func(w int32) bool { return w != by })
+			if (writer[l] == several || left) && by != rank {
 				x.contested[[2]int32{by, rank}] = true
 			}
 		})
 	}
+}
+
+// unread lists, for the scratch of each rank, the ranks that write there what nobody
+// reads: dead copies, and sums that are only sent on, by the operation that makes them.
+func (x *export) unread() [][]int32 {
+	type write struct{ by, node int32 }
+	left := map[ir.Loc]write{}
+	for _, i := range x.order {
+		n := &x.nodes[i]
+		by := n.rank
+		if x.direct[i] {
+			by = x.nodes[n.recvFrom].rank
+		}
+		x.accesses(n, func(l ir.Loc, writes bool) {
+			w, ok := left[l]
+			switch {
+			case writes && l.Buf == ir.FirstScratch:
+				left[l] = write{by, i}
+			case ok && !(n.step.Kind == ir.Send && x.nodes[w.node].step.Kind.Reduces() && x.nodes[w.node].batch == n.batch):
+				delete(left, l)
+			}
+		})
+		for c := range n.step.Count { // a message that has landed is read at once
+			if x.landing[i] != ir.None && n.step.Kind == ir.RecvReduceSend {
+				left[x.loc(n.rank, ir.Place{Buf: ir.FirstScratch, Index: x.landing[i]}, c)] = write{by, i}
+			}
+		}
+	}
+	ranks := make([][]int32, len(x.p.GPUs))
+	for l, w := range left {
+		if !slices.Contains(ranks[l.Rank], w.by) {
+			ranks[l.Rank] = append(ranks[l.Rank], w.by)
+		}
+	}
+	return ranks
 }
 
 // writes calls f for every chunk of its rank that node i, or the message it

@@ -217,6 +217,7 @@ func (f *refusal) collective() string {
 // quirks refuses what the executor does otherwise than the operation says.
 func (f *refusal) quirks() {
 	o := f.p.OneSided
+	f.pool()
 	f.blocks(func(rank, tb int, ops []ir.Op) {
 		for i := range ops {
 			op := &ops[i]

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -113,6 +114,15 @@ func TestRefuse(t *testing.T) {
 			p.Coll = c
 		})
 	}
+	// Scratch of 3 chunks: a third of 64 MiB is 22369621.3 bytes, of 32 MiB 11184810.7, each
+	// rounded up to a multiple of 16.
+	reused := func(double bool, most int64) *ir.Program {
+		return change(signal, func(p *ir.Program) {
+			p.OneSided.ReuseResources, p.OneSided.DoubleScratch, p.MaxBytes = true, double, most
+			p.GPUs[0].Scratch, p.Buffers[ir.FirstScratch].Chunks[0] = 3, 3
+		})
+	}
+	chunks := int64(grow(t, signal).Coll.NumChunks())
 	for _, c := range []struct {
 		name, code, want string // want "" is accepted
 		p                *ir.Program
@@ -147,6 +157,10 @@ func TestRefuse(t *testing.T) {
 			*p = *custom("test", nil)
 			p.Coll.Custom.Output[0], p.Coll.Custom.Expect[0] = 0, nil
 		})},
+		{"scratch that is reused, of any size", "plan-refused", fmt.Sprintf("has scratch for messages of up to %d bytes", chunks*22369632), reused(false, 0)},
+		{"scratch that is reused, just enough", "", "", reused(false, chunks*22369632)},
+		{"scratch that is reused, too little", "plan-refused", fmt.Sprintf("up to %d bytes", chunks*22369632), reused(false, chunks*22369632+1)},
+		{"scratch that is reused, in two halves", "plan-refused", fmt.Sprintf("up to %d bytes", chunks*11184816), reused(true, chunks*22369632)},
 		{"a name that is no text", "plan-refused", "is not UTF-8", change(signal, func(p *ir.Program) { p.Name = "\xff" })},
 	} {
 		t.Run(c.name, func(t *testing.T) {
