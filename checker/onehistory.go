@@ -29,23 +29,30 @@ import (
 // inputs. A launch ends on a rank when its thread blocks do, and waits for nothing
 // else: not for other ranks, nor for what ports still carry.
 //
+// Launches are of one size, and meet where they touch the same location; and of any two
+// sizes of the window, see onefrontier.go. With a list of different models there is no
+// location that two launches share, and only the latter is asked.
+//
 // All methods do nothing on a nil history.
 type history struct {
-	m      *oneModel
+	m      *oneModel   // of the present launch
+	models []*oneModel // of all launches
 	races  *raceSet
 	comps  int
 	blocks []person  // thread blocks, then one caller a rank
 	pushes [][]int32 // of one who puts by a port channel: the segment of each put
 	given  []ledger  // channels, then semaphores
-	launch int32
-	clock  int32 // counts everything that happens
+	launch int32     // -1 before the first one
+	clock  int32     // counts everything that happens
 
-	insts  []inst
-	uses   []use
-	writer []int32 // of a location: the last use that wrote, or None
-	reader []int32 // of a location: the reads since, a list in reads
-	reads  []readCell
-	search search
+	insts []inst
+	uses  []use
+	*oneCells
+	reads    []readCell
+	search   search
+	frontier *frontier  // nil in a second pass
+	turns    *turnFacts // of this run
+	facts    *turnFacts // of runs before, or nil
 
 	// A first pass finds the locations that have a race, a second one, that looks at
 	// nothing else, all races there.
@@ -83,22 +90,66 @@ type pnode struct{ block, seg int32 }
 type note struct {
 	knowledge
 	block   int32
+	nth     int32 // of the block's on a shared channel or semaphore, from 1 on
 	relaxed bool
+}
+
+// oneCells is what is known of each location: of all launches of one shape, or of one
+// launch.
+type oneCells struct {
+	writer []int32 // the last use that wrote, or None
+	reader []int32 // the reads since, a list in reads
+	// Where there are packets: what they were written over that could pass for them,
+	// or None; and the value that was written last.
+	under, value []int32
+}
+
+func newOneCells(m *oneModel) *oneCells {
+	n := m.nLocs
+	if m.o.DoubleScratch {
+		n *= 2
+	}
+	c := &oneCells{writer: nones(n), reader: nones(n)}
+	if m.packets {
+		c.under, c.value = nones(n), nones(n)
+	}
+	return c
+}
+
+func nones(n int32) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = ir.None
+	}
+	return list
 }
 
 // ledger holds the notes of a channel or semaphore that nobody has taken yet, or all
 // of them where several give or take.
 type ledger struct {
-	*oneCount
-	notes []note
-	took  int32
-	given map[int32]int32 // by block: what it has taken, where several do
+	*oneCount // of the present launch
+	notes     []note
+	took      int32
+	// Where several give or take: what each block gives in the launches so far, this one
+	// included; and their order.
+	made         map[int32]int32
+	gives, takes *turnOrder
+	facts        *turnOrder // of the gives of runs before, or nil
+	others       []int32    // of each note: how many others may come before it, in the launches so far
 }
 
-func newHistory(m *oneModel, races *raceSet, racy map[int32]bool) *history {
-	nb, pushers := len(m.blocks), m.numberPushers()
-	h := &history{m: m, races: races, comps: nb + len(m.ranks) + int(pushers), pushes: make([][]int32, pushers),
-		found: map[int32]bool{}, racy: racy, pasts: map[int32][]past{}}
+func (l *ledger) shared() bool { return len(l.givers) > 1 || len(l.takers) > 1 }
+
+// newHistory is for launches of the models in turn. The models differ in their shapes
+// alone.
+func newHistory(models []*oneModel, races *raceSet, racy map[int32]bool) *history {
+	m := models[0]
+	nb, pushers := len(m.blocks), int32(0)
+	for _, m := range models {
+		pushers = m.numberPushers()
+	}
+	h := &history{m: m, models: models, races: races, comps: nb + len(m.ranks) + int(pushers), pushes: make([][]int32, pushers),
+		launch: -1, oneCells: newOneCells(m), found: map[int32]bool{}, racy: racy, pasts: map[int32][]past{}}
 	h.blocks = make([]person, nb+len(m.ranks))
 	for b := range h.blocks {
 		p := &h.blocks[b]
@@ -106,19 +157,9 @@ func newHistory(m *oneModel, races *raceSet, racy map[int32]bool) *history {
 		p.firstInst = []int32{0}
 		p.learned = [][]pnode{nil}
 	}
-	for i := range m.chans {
-		h.given = append(h.given, ledger{oneCount: &m.chans[i].oneCount})
-	}
-	for i := range m.sems {
-		h.given = append(h.given, ledger{oneCount: &m.sems[i]})
-	}
-	n := m.nLocs
-	if m.o.DoubleScratch {
-		n *= 2
-	}
-	h.writer, h.reader = make([]int32, n), make([]int32, n)
-	for i := range h.writer {
-		h.writer[i], h.reader[i] = ir.None, ir.None
+	h.given, h.turns = make([]ledger, len(m.chans)+len(m.sems)), newTurnFacts(m)
+	if racy == nil {
+		h.frontier = newFrontier(h)
 	}
 	return h
 }
@@ -134,32 +175,62 @@ func (m *oneModel) launches() int {
 
 func (h *history) caller(r int) int32 { return int32(len(h.m.blocks) + r) }
 
-// begin lets the callers write the inputs of the first launch.
-func (h *history) begin() {
-	for r := range h.m.ranks {
-		h.call(r, false)
-	}
-}
-
-// boundary ends a launch and begins the next.
+// boundary ends a launch, if there was one, and begins the next, if there is one.
 func (h *history) boundary() {
-	for r := range h.m.ranks {
-		h.call(r, true)
+	this, cells := h.m, h.oneCells
+	next, nextCells := this, cells
+	if n := int(h.launch) + 1; n > 0 && n < len(h.models) && h.models[n] != this {
+		next, nextCells = h.models[n], newOneCells(h.models[n])
 	}
+	for r := range this.ranks {
+		c := h.caller(r)
+		own := &this.rank[r]
+		all := []int32{c}
+		for b := own.firstBlock; b < own.endBlock; b++ {
+			all = append(all, b)
+		}
+		h.barrier(all)
+		id := h.callerBegins(c)
+		h.m, h.oneCells = this, cells
+		if h.launch >= 0 {
+			h.callerReads(id, ir.Rank(r))
+			h.frontier.judge(h, id)
+			h.frontier.close(h, ir.Rank(r))
+		}
+		h.m, h.oneCells = next, nextCells
+		h.callerWrites(id, ir.Rank(r))
+		h.frontier.judge(h, id)
+		h.barrier(all)
+	}
+	h.m, h.oneCells = next, nextCells
 	h.launch++
+	h.enter()
 }
 
-// call is what happens on a rank between two launches.
-func (h *history) call(r int, reads bool) {
-	c := h.caller(r)
-	own := &h.m.rank[r]
-	all := []int32{c}
-	for b := own.firstBlock; b < own.endBlock; b++ {
-		all = append(all, b)
+// enter tells the ledgers what the launch that begins gives.
+func (h *history) enter() {
+	for i := range h.given {
+		l := &h.given[i]
+		if n := i - len(h.m.chans); n >= 0 {
+			l.oneCount = &h.m.sems[n]
+		} else {
+			l.oneCount = &h.m.chans[i].oneCount
+		}
+		if !l.shared() {
+			continue
+		}
+		if l.made == nil {
+			l.made = map[int32]int32{}
+		}
+		l.gives, l.takes = &h.turns.gives[i], &h.turns.takes[i]
+		if h.facts != nil {
+			l.facts = &h.facts.gives[i]
+		}
+		for _, g := range l.givers {
+			l.made[g.block] += g.n
+		}
+		l.count()
 	}
-	h.barrier(all)
-	h.callerTouches(r, c, reads)
-	h.barrier(all)
 }
 
 // meet ends b's segment: all its threads know what each of them learned.
@@ -295,6 +366,10 @@ func (h *history) release(b, j, s int32) {
 }
 
 func (h *history) give(l *ledger, n note) {
+	if l.shared() {
+		n.nth = l.gives.note(n.block, h.blocks[n.block].seg, n.weak).nth
+		l.others = append(l.others, l.facts.others(n.block, n.nth, l.made))
+	}
 	if n.relaxed {
 		n.strong = nil
 	}
@@ -324,7 +399,7 @@ func (h *history) take(l *ledger, b, j int32, relaxed bool) {
 		}
 		h.learn(b, j, k)
 	}
-	if len(l.givers) <= 1 && len(l.takers) <= 1 {
+	if !l.shared() {
 		// One giver and one taker: the k-th taken is the k-th given. Earlier ones were
 		// learned from when they were taken, but perhaps by another thread.
 		if n := l.took - l.initial; n >= 1 && int(n) <= len(l.notes) {
@@ -333,27 +408,22 @@ func (h *history) take(l *ledger, b, j int32, relaxed bool) {
 		}
 		return
 	}
-	if l.given == nil {
-		l.given = map[int32]int32{}
+	turn := l.takes.note(b, h.blocks[b].seg, h.tell(b, j, ir.None).weak)
+	need := turn.nth - l.initial
+	for _, n := range turn.before {
+		need += n
 	}
-	l.given[b]++
-	// Of several givers, one's i-th is needed for k in all only if all that the
-	// others give in the launches so far are fewer than k-i+1.
-	need := l.given[b] - l.initial
-	all := total(l.givers) * (h.launch + 1)
-	nth := map[int32]int32{}
 	for i := range l.notes {
-		n := &l.notes[i]
-		nth[n.block]++
-		own := int32(0)
-		for _, g := range l.givers {
-			if g.block == n.block {
-				own = g.n * (h.launch + 1)
-			}
+		if need > l.others[i] {
+			hand(&l.notes[i])
 		}
-		if need > all-own+nth[n.block]-1 {
-			hand(n)
-		}
+	}
+}
+
+// count fills in others, of notes of launches before too: more have been made since.
+func (l *ledger) count() {
+	for i := range l.notes {
+		l.others[i] = l.facts.others(l.notes[i].block, l.notes[i].nth, l.made)
 	}
 }
 

@@ -14,6 +14,10 @@ type oneModel struct {
 	*model // the refined collective and where its locations are
 	o      *ir.OneSided
 	shape  shape
+	sizes  sizeRange
+	// The sizes that the shape is an image of.
+	least, most int64
+
 	blocks []oneBlock
 	rank   []oneRank
 
@@ -40,6 +44,7 @@ type oneStep struct {
 	op   int32 // of OneSided.Ops
 	turn int32
 	unit int32 // units of a turn; 0 outside of pipelines
+	loop int32 // the pipeline that it is in, of OneSided.Ops, or None
 	ref  int32 // barrier: its number among all
 }
 
@@ -48,6 +53,8 @@ type oneStep struct {
 type oneCount struct {
 	givers, takers []tally
 	initial        int32
+	// All orders of events have gives, and takes, in one order: see oneshare.go.
+	givesFixed, takesFixed bool
 }
 
 type tally struct{ block, n int32 }
@@ -92,12 +99,13 @@ const maxOneBlocks = 11_585
 
 // newOneModel flattens a program whose structure is right; nil, with a finding, if
 // it is too large.
-func newOneModel(p *ir.Program, s shape, f *findings) *oneModel {
+func newOneModel(p *ir.Program, s shape, sizes sizeRange, f *findings) *oneModel {
 	spec := *p.Spec
 	spec.Coll = p.Coll.Refine(s.units)
 	refined := *p
 	refined.Spec = &spec
-	m := &oneModel{model: &model{p: &refined}, o: p.OneSided, shape: s, packets: p.OneSided.Packets}
+	m := &oneModel{model: &model{p: &refined}, o: p.OneSided, shape: s, sizes: sizes, packets: p.OneSided.Packets}
+	m.least, m.most = sizes.sizesOf(p, s)
 	if !m.locate(p.Coll, f) {
 		return nil
 	}
@@ -163,14 +171,13 @@ func (m *oneModel) unroll(b int32) int64 {
 	for i := span.Start; i < span.End; i++ {
 		op := &m.o.Ops[i]
 		if op.Kind != ir.OpPipeline {
-			blk.steps = append(blk.steps, oneStep{op: i, ref: ir.None})
+			blk.steps = append(blk.steps, oneStep{op: i, loop: ir.None, ref: ir.None})
 			continue
 		}
-		unit := max(op.UnitBytes/m.shape.bytesPerUnit, 1)
-		n := (int64(op.UnitChunks)*int64(m.shape.units) + unit - 1) / unit
+		unit, n := m.shape.turns(op)
 		for turn := range n {
 			for j := op.Body.Start; j < op.Body.End; j++ {
-				blk.steps = append(blk.steps, oneStep{op: j, turn: int32(turn), unit: int32(min(unit, math.MaxInt32)), ref: ir.None})
+				blk.steps = append(blk.steps, oneStep{op: j, turn: int32(turn), unit: int32(min(unit, math.MaxInt32)), loop: i, ref: ir.None})
 			}
 			if len(blk.steps) > maxTouched/8 {
 				return maxTouched
@@ -258,6 +265,8 @@ type lane struct {
 	packets []bool
 	writes  []stretch
 	sends   []bool // of each write: it writes packets
+	// Of each read and each write: the operand that it stands for, of OneSided.Operands.
+	readOf, writeOf []int32
 	// Of history: its accesses, reads first, and its reads of packets.
 	firstAccess, firstRead int32
 }
@@ -268,35 +277,37 @@ func (m *oneModel) lanes(st *oneStep) []lane {
 	if !moves(op.Kind) {
 		return nil
 	}
-	src, dst := m.o.Operands[op.Src.Start:op.Src.End], m.o.Operands[op.Dst.Start:op.Dst.End]
+	src, dst := int32(op.Src.Len()), int32(op.Dst.Len())
 	if !opRules[op.Kind].pairs {
 		var l lane
 		for i := range src {
-			m.extend(&l.reads, &l.packets, st, op, &src[i])
+			m.extend(&l.reads, &l.packets, &l.readOf, st, op.Src.Start+i)
 		}
 		if opRules[op.Kind].blocks && len(l.reads) > 1 {
 			// The executor adds up the packets and then its own.
 			l.reads = append(l.reads[1:], l.reads[0])
 			l.packets = append(l.packets[1:], l.packets[0])
+			l.readOf = append(l.readOf[1:], l.readOf[0])
 		}
 		for i := range dst {
-			m.extend(&l.writes, &l.sends, st, op, &dst[i])
+			m.extend(&l.writes, &l.sends, &l.writeOf, st, op.Dst.Start+i)
 		}
 		l.n = l.reads[0].n
 		return []lane{l}
 	}
-	out := make([]lane, len(dst))
+	out := make([]lane, dst)
 	for i := range dst {
 		l := &out[i]
-		m.extend(&l.reads, &l.packets, st, op, &src[min(i, len(src)-1)])
-		m.extend(&l.writes, &l.sends, st, op, &dst[i])
+		m.extend(&l.reads, &l.packets, &l.readOf, st, op.Src.Start+min(i, src-1))
+		m.extend(&l.writes, &l.sends, &l.writeOf, st, op.Dst.Start+i)
 		l.n = l.reads[0].n
 	}
 	return out
 }
 
-// extend appends the places of an operand: one, or one a rank of its group.
-func (m *oneModel) extend(list *[]stretch, packets *[]bool, st *oneStep, op *ir.Op, d *ir.Operand) {
+// extend appends the places of operand number x: one, or one a rank of its group.
+func (m *oneModel) extend(list *[]stretch, packets *[]bool, of *[]int32, st *oneStep, x int32) {
+	op, d := &m.o.Ops[st.op], &m.o.Operands[x]
 	off, n := slice(d.Size*m.shape.units, op.Part, op.Parts)
 	if st.unit > 0 {
 		skip := min(int64(st.turn)*int64(st.unit), int64(n))
@@ -311,6 +322,7 @@ func (m *oneModel) extend(list *[]stretch, packets *[]bool, st *oneStep, op *ir.
 		}
 		*list = append(*list, s)
 		*packets = append(*packets, d.Packets)
+		*of = append(*of, x)
 	}
 	if d.Group == ir.None {
 		add(d.Rank)
@@ -348,6 +360,15 @@ func (m *oneModel) partName(buf string, i int32) string {
 		i /= 2
 	}
 	return m.unitName(buf, i)
+}
+
+// wholeName names the whole chunk that a location is part of.
+func (m *oneModel) wholeName(loc int32, packets bool) string {
+	r, buf, i := m.place(loc)
+	if packets {
+		i /= 2
+	}
+	return fmt.Sprintf("rank %d %s[%d]", r, buf, i/m.shape.units)
 }
 
 func (m *oneModel) unitName(buf string, i int32) string {

@@ -1,19 +1,13 @@
 package checker
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-
-	"github.com/mscclsh/mscclsh/internal/diag"
-	"github.com/mscclsh/mscclsh/ir"
-)
+import "github.com/mscclsh/mscclsh/ir"
 
 // inst is one step of one launch that touches data, or a caller's turn.
 type inst struct {
 	block, seg  int32
 	op          int32 // None: a caller
-	launch      int32
+	step        int32 // of the block's
+	launch      int32 // of a caller, the one that is over; -1 before the first
 	begun, over int32 // when
 	async       bool  // by a port channel
 	class       threadClass
@@ -21,10 +15,16 @@ type inst struct {
 	// Of one that writes packets: what its block knew. Of one by a port channel:
 	// what its thread knew.
 	told knowledge
+	// Of one that is not over, for the frontier: which accesses are the first of their
+	// launch, and which packets nothing but their flags tell to be there.
+	firsts, flagged []usedUnit
 }
 
-// packetRead is where the packets came from that an instance waited for, by unit.
-type packetRead struct{ from []unitNode }
+// packetRead is where the packets came from that a lane of an instance waited for, by unit.
+type packetRead struct {
+	lane int32
+	from []unitNode
+}
 
 // threadClass says which thread does which element: operations of one class on the
 // same range give the same element to the same thread.
@@ -56,6 +56,8 @@ type use struct {
 	place       stretch
 	write       bool
 	packets     bool
+	operand     int32 // of OneSided.Operands; None: a caller
+	lane        int32 // of the instance
 	comp, epoch int32
 }
 
@@ -68,6 +70,8 @@ func (a *use) continues(inst int32, write bool, loc int32) bool {
 // unit is which unit of its instance touches a location.
 func (a *use) unit(loc int32) int32 { return (loc - a.place.start) / a.place.step }
 
+func (a *use) node(loc int32) unitNode { return unitNode{a.inst, a.lane, a.unit(loc)} }
+
 // start begins an instance; its accesses follow unit by unit.
 func (h *history) start(b, step int32, op *ir.Op, lanes []lane) int32 {
 	if h == nil {
@@ -76,7 +80,7 @@ func (h *history) start(b, step int32, op *ir.Op, lanes []lane) int32 {
 	h.clock++
 	p := &h.blocks[b]
 	id := int32(len(h.insts))
-	in := inst{block: b, seg: p.seg, op: h.m.blocks[b].steps[step].op, launch: h.launch, begun: h.clock,
+	in := inst{block: b, seg: p.seg, op: h.m.blocks[b].steps[step].op, step: step, launch: h.launch, begun: h.clock,
 		class: classOf(op), async: onPort(op)}
 	sends := in.async
 	for i := range lanes {
@@ -88,17 +92,17 @@ func (h *history) start(b, step int32, op *ir.Op, lanes []lane) int32 {
 			comp, epoch = h.push(b, c)
 		}
 		for k := range l.reads {
-			h.uses = append(h.uses, use{id, l.reads[k], false, l.packets[k], comp, epoch})
+			h.uses = append(h.uses, use{id, l.reads[k], false, l.packets[k], l.readOf[k], int32(i), comp, epoch})
 			if l.packets[k] {
 				from := make([]unitNode, l.reads[k].n)
 				for u := range from {
 					from[u].inst = ir.None
 				}
-				in.reads = append(in.reads, packetRead{from})
+				in.reads = append(in.reads, packetRead{int32(i), from})
 			}
 		}
 		for k := range l.writes {
-			h.uses = append(h.uses, use{id, l.writes[k], true, l.sends[k], comp, epoch})
+			h.uses = append(h.uses, use{id, l.writes[k], true, l.sends[k], l.writeOf[k], int32(i), comp, epoch})
 			sends = sends || l.sends[k]
 		}
 	}
@@ -132,6 +136,7 @@ func (h *history) finish(id int32) {
 		return
 	}
 	h.clock++
+	h.frontier.judge(h, id)
 	in := &h.insts[id]
 	in.over = h.clock
 	last := int32(ir.None)
@@ -145,8 +150,8 @@ func (h *history) finish(id int32) {
 	}
 }
 
-// touch makes the accesses of one unit of an instance: reads, then writes.
-func (h *history) touch(id int32, u int32, l *lane) {
+// touch makes the accesses of one unit of an instance: reads, then writes of a value.
+func (h *history) touch(id int32, u int32, l *lane, value int32) {
 	if h == nil {
 		return
 	}
@@ -156,7 +161,8 @@ func (h *history) touch(id int32, u int32, l *lane) {
 		loc := l.reads[k].at(u)
 		if l.packets[k] {
 			if w := h.writer[h.cell(loc)]; w != ir.None {
-				h.insts[id].reads[rd].from[u] = unitNode{h.uses[w].inst, h.uses[w].unit(loc)}
+				h.insts[id].reads[rd].from[u] = h.uses[w].node(loc)
+				h.trust(w, at, loc)
 			}
 			rd++
 			h.read(at, loc+1)
@@ -166,50 +172,57 @@ func (h *history) touch(id int32, u int32, l *lane) {
 	}
 	for k := range l.writes {
 		loc := l.writes[k].at(u)
-		h.write(at, loc)
+		h.write(at, loc, value)
 		if l.sends[k] {
-			h.write(at, loc+1)
+			h.write(at, loc+1, value)
 		}
 		at++
 	}
 }
 
-// callerTouches lets the caller of rank r read the outputs of the launch that is
-// over, if one is, and write the inputs of the next.
-func (h *history) callerTouches(r int, b int32, reads bool) {
-	m, p := h.m, &h.blocks[b]
+// callerBegins begins a caller's turn between two launches, or before the first.
+func (h *history) callerBegins(c int32) int32 {
 	h.clock++
+	p := &h.blocks[c]
 	id := int32(len(h.insts))
-	h.insts = append(h.insts, inst{block: b, seg: p.seg, op: ir.None, launch: h.launch, begun: h.clock, over: h.clock, class: noThreads})
+	h.insts = append(h.insts, inst{block: c, seg: p.seg, op: ir.None, launch: h.launch, begun: h.clock, over: h.clock, class: noThreads})
 	p.insts = append(p.insts, id)
-	rank := ir.Rank(r)
-	touch := func(loc int32, write bool) {
-		last := len(h.uses) - 1
-		if last >= 0 && h.uses[last].continues(id, write, loc) {
-			h.uses[last].place.n++
-		} else {
-			h.uses = append(h.uses, use{id, stretch{loc, 1, 1}, write, false, b, p.seg})
-			last++
-		}
-		if write {
-			h.write(int32(last), loc)
-		} else {
-			h.read(int32(last), loc)
-		}
-	}
+	return id
+}
+
+// callerReads lets a caller read the outputs of the launch that is over.
+func (h *history) callerReads(id int32, rank ir.Rank) {
 	var want []ir.Contribution
-	if reads {
-		for i := range m.ranks[r].output {
-			var demanded bool
-			if want, demanded = m.p.Coll.Expect(want[:0], rank, i); demanded {
-				touch(m.loc(rank, ir.Place{Buf: ir.Output, Index: i}), false)
-			}
+	for i := range h.m.ranks[rank].output {
+		var demanded bool
+		if want, demanded = h.m.p.Coll.Expect(want[:0], rank, i); demanded {
+			h.callerTouches(id, h.m.loc(rank, ir.Place{Buf: ir.Output, Index: i}), false)
 		}
 	}
-	for i := range m.ranks[r].input {
-		if m.p.Coll.Holds(rank, i) {
-			touch(m.loc(rank, ir.Place{Buf: ir.Input, Index: i}), true)
+}
+
+// callerWrites lets a caller write the inputs of the next launch.
+func (h *history) callerWrites(id int32, rank ir.Rank) {
+	for i := range h.m.ranks[rank].input {
+		if h.m.p.Coll.Holds(rank, i) {
+			h.callerTouches(id, h.m.loc(rank, ir.Place{Buf: ir.Input, Index: i}), true)
 		}
+	}
+}
+
+func (h *history) callerTouches(id, loc int32, write bool) {
+	in := &h.insts[id]
+	last := len(h.uses) - 1
+	if last >= 0 && h.uses[last].continues(id, write, loc) {
+		h.uses[last].place.n++
+	} else {
+		h.uses = append(h.uses, use{id, stretch{loc, 1, 1}, write, false, ir.None, 0, in.block, in.seg})
+		last++
+	}
+	if write {
+		h.write(int32(last), loc, ir.None)
+	} else {
+		h.read(int32(last), loc)
 	}
 }
 
@@ -235,6 +248,7 @@ func (h *history) read(a, loc int32) {
 	if w := h.writer[c]; w != ir.None {
 		h.ask(w, a, loc)
 	}
+	h.first(c, a, loc)
 	in := &h.insts[h.uses[a].inst]
 	if n := h.reader[c]; n != ir.None {
 		// A read after a meeting stands for one of the same block before it.
@@ -251,13 +265,15 @@ func (h *history) read(a, loc int32) {
 // write asks for order with the reads since the last write; with that write itself
 // only if there are none: who comes after a read comes after the write that it saw.
 // If all these pairs are in order, then by transitivity all others are.
-func (h *history) write(a, loc int32) {
+func (h *history) write(a, loc, value int32) {
 	c := h.cell(loc)
 	if h.racy != nil {
 		h.compare(c, a, loc)
 		h.writer[c] = a
 		return
 	}
+	h.first(c, a, loc)
+	h.cover(c, a, value)
 	chained := false
 	for n := h.reader[c]; n != ir.None; n = h.reads[n].next {
 		chained = h.ask(h.reads[n].step, a, loc) || chained
@@ -305,7 +321,7 @@ func (h *history) compare(c, a, loc int32) {
 	}
 	for i := range list {
 		if x, y := &h.uses[list[i].use], &h.uses[a]; !now.before[i] && (x.write || y.write) {
-			h.races.add(h, x, y, loc)
+			h.races.add(h, x, y, loc, false)
 		}
 	}
 	h.pasts[c] = append(list, now)
@@ -320,215 +336,39 @@ func (h *history) inOrder(a, b *use, loc int32) bool {
 		opRules[h.m.o.Ops[ib.op].Kind].blocks:
 		return true // it waits for exactly this
 	}
-	// Memory that a caller wrote is there for everybody once the launch has begun.
-	weak := !a.write && b.write || ia.op == ir.None
-	k := &h.blocks[ib.block].knowledge
-	if ib.async {
-		k = &ib.told
+	weak := h.weakly(a, b)
+	if h.known(a, b, weak) || ia.block == ib.block && ia.seg == ib.seg && ia.class == ib.class && ia.class != noThreads && a.place == b.place {
+		return true
 	}
-	clock := k.strong
-	if weak {
-		clock = k.weak
-	}
-	switch {
+	return weak && h.reaches(a, a.node(loc), b.node(loc))
+}
+
+// weakly reports whether weak knowledge of a is enough for b: of a read before a write,
+// and of what a caller wrote, as memory is there for everybody once a launch has begun.
+func (h *history) weakly(a, b *use) bool {
+	return !a.write && b.write || h.insts[a.inst].op == ir.None
+}
+
+// known reports whether the clock of b's block says that a is over.
+func (h *history) known(a, b *use, weak bool) bool {
+	ia, ib := &h.insts[a.inst], &h.insts[b.inst]
+	switch clock := h.clockOf(ib, weak); {
 	case a.comp == b.comp && ia.block == ib.block && (a.epoch < b.epoch || ia.async):
 		return true
 	case a.comp == ib.block && a.epoch < ib.seg || clock[a.comp] > a.epoch:
 		return true
-	case ia.block == ib.block && ia.seg == ib.seg && ia.class == ib.class && ia.class != noThreads && a.place == b.place:
-		return true
 	}
-	return weak && h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
+	return false
 }
 
-// raceSet collects races over launches and shapes, each pair of operations once, and
-// each operation once with every caller. Of several between the same two the first that
-// is lost counts: what is an error must not hide behind what is only a warning.
-type raceSet struct {
-	seen  map[raceKey]int // the place in found
-	found []race
-	spent bool // a search was given up
-}
-
-// raceKey tells races apart.
-type raceKey struct {
-	racePair
-	caller int32 // among history's blocks, or None
-}
-
-// racePair is two operations, or None for a caller; across launches the one of the
-// earlier launch comes first.
-type racePair struct {
-	a, b   int32
-	across bool
-}
-
-type race struct {
-	racePair
-	place            string
-	aWrites, bWrites bool
-	aName, bName     string
-	aPos, bPos       diag.Pos
-	// lost says that not even relaxed signals order a write before the caller that
-	// reads it: nothing keeps the launch of that rank from ending first.
-	lost bool
-	// mixed says that one has plain data where the other has packets; places name both.
-	mixed          bool
-	aPlace, bPlace string
-}
-
-func newRaceSet() *raceSet { return &raceSet{seen: map[raceKey]int{}} }
-
-func keyOf(h *history, a, b *use) raceKey {
-	k := raceKey{racePair: pairOf(h, a, b), caller: ir.None}
-	for _, u := range [...]*use{a, b} {
-		if in := &h.insts[u.inst]; in.op == ir.None {
-			k.caller = in.block
-		}
+// clockOf is what is known when an instance begins that is not over.
+func (h *history) clockOf(in *inst, weak bool) []int32 {
+	k := &h.blocks[in.block].knowledge
+	if in.async {
+		k = &in.told
 	}
-	return k
-}
-
-func pairOf(h *history, a, b *use) racePair {
-	ia, ib := &h.insts[a.inst], &h.insts[b.inst]
-	if ia.launch == ib.launch && ia.op != ir.None && ib.op != ir.None {
-		return racePair{min(ia.op, ib.op), max(ia.op, ib.op), false}
+	if weak {
+		return k.weak
 	}
-	return racePair{ia.op, ib.op, true}
-}
-
-func (s *raceSet) add(h *history, a, b *use, loc int32) {
-	if h.search.spent >= maxSpent {
-		s.spent = true
-	}
-	key := keyOf(h, a, b)
-	n, again := s.seen[key]
-	if again && (s.found[n].lost || !mayLose(h, a, b)) {
-		return
-	}
-	r := race{racePair: key.racePair, place: h.m.chunkName(loc, a.packets || b.packets), aWrites: a.write, bWrites: b.write,
-		lost: h.loses(a, b, loc)}
-	if r.mixed = a.packets != b.packets && h.insts[a.inst].op != ir.None && h.insts[b.inst].op != ir.None; r.mixed {
-		r.aPlace, r.bPlace = h.dataName(a, loc), h.dataName(b, loc)
-	}
-	r.aName, r.aPos = h.nameOf(a)
-	r.bName, r.bPos = h.nameOf(b)
-	switch {
-	case !again:
-		s.seen[key] = len(s.found)
-		s.found = append(s.found, r)
-	case r.lost:
-		s.found[n] = r
-	}
-}
-
-// mayLose reports whether b is a caller's reading of what a writes.
-func mayLose(h *history, a, b *use) bool {
-	return h.insts[b.inst].op == ir.None && a.write && !b.write
-}
-
-// loses reports whether nothing keeps the launch of b, a caller, from ending before a
-// has written what b reads.
-func (h *history) loses(a, b *use, loc int32) bool {
-	if !mayLose(h, a, b) {
-		return false
-	}
-	weak := h.blocks[h.insts[b.inst].block].knowledge.weak
-	return weak[a.comp] <= a.epoch && !h.reaches(a, unitNode{a.inst, a.unit(loc)}, unitNode{b.inst, b.unit(loc)})
-}
-
-// dataName says what a has at a location: plain data, or packets.
-func (h *history) dataName(a *use, loc int32) string {
-	what := "plain data, "
-	if a.packets {
-		what = "packets, "
-	}
-	return what + h.m.chunkName(loc, a.packets)
-}
-
-func (h *history) nameOf(a *use) (string, diag.Pos) {
-	in := &h.insts[a.inst]
-	if in.op == ir.None {
-		return fmt.Sprintf("the caller of rank %d", int(in.block)-len(h.m.blocks)), diag.Pos{}
-	}
-	return h.m.opName(in.op), h.m.p.Pos(h.m.o.Ops[in.op].Pos)
-}
-
-// report turns races into messages, those within a launch first. Where outputs
-// are demanded, a race within a launch is an error, and so is a write that the caller
-// may read before it is there; a race with the next launch is a warning, since it
-// depends on what the caller does in between.
-func (s *raceSet) report(rep *Report, f *findings, demanded bool) {
-	slices.SortStableFunc(s.found, func(x, y race) int {
-		return cmp.Or(cmp.Compare(b2i(x.across), b2i(y.across)), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
-	})
-	for i := range s.found {
-		r := &s.found[i]
-		code := CodeRace
-		if r.across {
-			code = CodeRaceAcross
-			rep.RacesAcross++
-		} else {
-			rep.Races++
-		}
-		if f.admit(code) {
-			m := r.message(code)
-			if demanded && (!r.across || r.lost) {
-				m.Severity = diag.Error
-			}
-			f.add(m)
-		}
-	}
-	if s.spent && f.admit(CodeUndecided) {
-		f.add(diag.Warningf(diag.Pos{}, CodeUndecided,
-			"the searches for an order took too long: some of the races may be none"))
-	}
-}
-
-func (r *race) message(code string) *diag.Message {
-	pos := r.bPos
-	if !pos.IsValid() {
-		pos = r.aPos
-	}
-	m := diag.Warningf(pos, code, "%s: %s %s it and %s %s it, in no order", r.place,
-		r.aName, verb(r.aWrites), r.bName, verb(r.bWrites))
-	switch {
-	case !r.across:
-		m.Suggest("order them: a nop within a thread block, a signal (not a relaxed one) and a wait, or a semaphore, between two")
-	case r.a == ir.None:
-		m.Text = r.place + ": " + r.bName + " " + verb(r.bWrites) + " it, perhaps before that rank's launch has begun, while " +
-			r.aName + " may still write it"
-		if r.bWrites {
-			m.Text = r.place + ": " + r.bName + " writes it, perhaps before that rank's launch has begun, while " + r.aName + " may still use it"
-		}
-		m.Suggest("let the rank that owns it signal first")
-	case r.b == ir.None:
-		m.Text = r.place + ": " + r.aName + " may still " + strip(verb(r.aWrites)) + " it when the launch of that rank is over and " +
-			r.bName + " " + verb(r.bWrites) + " it"
-		m.Suggest("let the rank that owns it wait for that before it ends, by signals that are not relaxed")
-	default:
-		m.Text = r.place + ": " + r.bName + " of the next launch " + verb(r.bWrites) + " it while " +
-			r.aName + " of this one may still " + strip(verb(r.aWrites)) + " it"
-		m.Suggest("let these ranks meet at the start or the end of a launch")
-	}
-	aWhat, bWhat := "", ""
-	if r.mixed {
-		aWhat, bWhat = " "+r.aPlace, " "+r.bPlace
-		m.Suggest(packetsRoom)
-	}
-	m.Note(r.aPos, "%s %s%s", r.aName, verb(r.aWrites), aWhat)
-	m.Note(r.bPos, "%s %s%s", r.bName, verb(r.bWrites), bWhat)
-	return m
-}
-
-// packetsRoom helps where plain data and packets meet in scratch.
-const packetsRoom = "packets of chunk i fill the scratch of plain chunks 2i and 2i + 1: let plain data be in the first buffers that a rank makes, and packets behind"
-
-func strip(verb string) string { return verb[:len(verb)-1] }
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return k.strong
 }

@@ -1,14 +1,18 @@
 package checker
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 )
 
+var programsOneSided = flag.Int("programs", 1200, "random one-sided programs to judge by brute force")
+
 // randomOneSided is a small program of two ranks with up to two thread blocks each.
-// Signals and waits come in pairs at random places, packets have one writer.
+// Signals and waits come in pairs at random places, packets have one writer. Plain data
+// in scratch lies where no packets of the same size do.
 func randomOneSided(rng *rand.Rand) (flags, text string) {
 	packets := rng.IntN(2) == 0
 	var blocks [2][][]string
@@ -29,6 +33,18 @@ func randomOneSided(rng *rand.Rand) (flags, text string) {
 		}
 		from := fmt.Sprintf("%c[%d] x%d", "io"[rng.IntN(2)], a, n)
 		to := fmt.Sprintf("[%d] x%d", b, n)
+		if rng.IntN(3) == 0 { // by scratch, which begins where packets do
+			at := fmt.Sprintf("s[%d] x%d", []int{6, 7 - (n - 1)}[rng.IntN(2)], n)
+			switch rng.IntN(4) {
+			case 0:
+				return fmt.Sprintf("put memory %s -> %d.%s", from, 1-r, at)
+			case 1:
+				return fmt.Sprintf("put port on 1 %s -> %d.%s", from, 1-r, at)
+			case 2:
+				return "copy " + at + " -> o" + to
+			}
+			return "copy " + from + " -> " + at
+		}
 		switch rng.IntN(5) {
 		case 0:
 			return "copy " + from + " -> o" + to
@@ -48,7 +64,9 @@ func randomOneSided(rng *rand.Rand) (flags, text string) {
 		case k < 3 && packets:
 			to := rng.IntN(2)
 			at := fmt.Sprintf("s[%d] x1 packets", next[to])
-			next[to]++
+			if next[to]++; next[to] == 3 { // where plain data is
+				next[to]++
+			}
 			if to == r {
 				put(r, fmt.Sprintf("cpkt o[%d] x1 -> %s", rng.IntN(2), at))
 			} else {
@@ -101,18 +119,110 @@ func randomOneSided(rng *rand.Rand) (flags, text string) {
 	if packets {
 		flags = "LL"
 	}
+	if rng.IntN(3) == 0 {
+		flags += " double-scratch"
+	}
 	return flags, b.String()
+}
+
+// randomMeetings is a program of two ranks that move data in phases, to places that no
+// other operation writes, and signal each other in between, most of the time: right more
+// often, and where it is wrong, it is so for two sizes alone more often.
+func randomMeetings(rng *rand.Rand) (flags, text string) {
+	var blocks [2][]string
+	add := func(r int, ops ...string) { blocks[r] = append(blocks[r], ops...) }
+	next := [2]int{}
+	packets := rng.IntN(3) == 0
+	move := func(r int) {
+		to := 1 - r
+		if next[to] == 4 {
+			return
+		}
+		at := next[to]
+		next[to]++
+		if packets {
+			add(r, fmt.Sprintf("ppkt memory i[%d] x1 -> %d.s[%d] x1 packets", rng.IntN(2), to, at))
+			add(to, fmt.Sprintf("upkt s[%d] x1 packets -> o[%d] x1", at, rng.IntN(2)))
+			return
+		}
+		via := "put memory"
+		if rng.IntN(4) == 0 {
+			via = "put port on 1"
+		}
+		add(r, fmt.Sprintf("%s i[%d] x1 -> %d.s[%d] x1", via, rng.IntN(2), to, at), "nop")
+		if strings.Contains(via, "port") {
+			add(r, "signal port on 1")
+			add(to, "wait port on 1", "nop")
+		} else {
+			add(r, "signal memory on 0")
+			add(to, "wait memory on 0", "nop")
+		}
+		if rng.IntN(4) > 0 {
+			add(to, fmt.Sprintf("copy s[%d] x1 -> o[%d] x1", at, rng.IntN(2)), "nop")
+		}
+	}
+	meet := func() {
+		for r := range 2 {
+			if rng.IntN(4) == 0 {
+				continue
+			}
+			word := []string{"", "", "rlx"}[rng.IntN(3)]
+			add(r, "nop", word+"signal memory on 0")
+			add(1-r, word+"wait memory on 0", "nop")
+		}
+	}
+	if rng.IntN(2) == 0 {
+		meet()
+	}
+	for range 1 + rng.IntN(3) {
+		for range 1 + rng.IntN(2) {
+			r := rng.IntN(2)
+			move(r)
+			if rng.IntN(2) == 0 {
+				move(1 - r)
+			}
+		}
+		if rng.IntN(2) == 0 {
+			meet()
+		}
+	}
+	var b strings.Builder
+	for r := range blocks {
+		fmt.Fprintf(&b, "gpu %d\nchannels memory %d\nchannels port %d\ntb 0\n%s\nnop\n", r, 1-r, 1-r, strings.Join(blocks[r], "\n"))
+	}
+	if packets {
+		flags = "LL"
+	}
+	if rng.IntN(4) == 0 {
+		flags += " double-scratch"
+	}
+	return flags, b.String()
+}
+
+// randomSizes is a range of sizes, in units of a chunk.
+func randomSizes(rng *rand.Rand) (least, most int) {
+	if rng.IntN(4) == 0 {
+		return 1, 1
+	}
+	least = 1 + rng.IntN(4)
+	return least, least + rng.IntN(4)
 }
 
 // TestOneSidedAgreesWithBruteForce: the verdicts on random programs are those of
 // every interleaving and of a closure over threads.
 func TestOneSidedAgreesWithBruteForce(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(programsOneSided) {
+	for seed := range uint64(*programsOneSided) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		coll := demand(t, 2, 2, 2, rng.IntN(2) == 0)
-		flags, text := randomOneSided(rng)
+		draw := randomOneSided
+		if seed%2 == 1 {
+			draw = randomMeetings
+		}
+		flags, text := draw(rng)
 		p := oneSided(t, coll, flags, text)
+		least, most := randomSizes(rng)
+		p.MinBytes, p.MaxBytes = int64(32*least-31), int64(32*most+31) // two chunks of 16 bytes
 		rep := check(t, p)
 		if rep.Has(CodeUndecided) {
 			seen["undecided"]++
@@ -125,19 +235,29 @@ func TestOneSidedAgreesWithBruteForce(t *testing.T) {
 			seen["deadlock"]++
 			continue
 		}
-		within, across := n.races(2)
+		launches := 2
+		if p.OneSided.DoubleScratch {
+			launches = 3
+		}
+		within, across := n.races(launches, least, most)
+		if within { // two sizes are judged of programs without
+			_, across = n.races(launches, least, least)
+		} else if most > least {
+			if _, same := n.races(launches, least, least); across && !same {
+				seen["two sizes alone"]++
+			}
+			seen["two sizes"]++
+		}
 		if within != (rep.Races > 0) || across != (rep.RacesAcross > 0) {
-			t.Fatalf("seed %d: races within %v, across %v; the checker says %d and %d\n%s%s\n%v", seed, within, across, rep.Races, rep.RacesAcross,
-				text, expand(coll, text), rep.Messages)
+			t.Fatalf("seed %d, sizes %d to %d: races within %v, across %v; the checker says %d and %d\n%s\n%s%s\n%v", seed, least, most, within, across, rep.Races, rep.RacesAcross,
+				flags, text, expand(coll, text), rep.Messages)
 		}
 		seen[fmt.Sprint("races ", within, across)]++
 	}
 	t.Log(seen)
-	for _, class := range []string{"deadlock", "undecided", "races true true", "races false true", "races true false", "races false false"} {
-		if seen[class] < programsOneSided/200 {
+	for _, class := range []string{"deadlock", "undecided", "races true true", "races false true", "races true false", "races false false", "two sizes alone"} {
+		if seen[class] < *programsOneSided/250 {
 			t.Errorf("only %d programs of class %q", seen[class], class)
 		}
 	}
 }
-
-const programsOneSided = 4000

@@ -91,6 +91,22 @@ func newOneRun(m *oneModel, n int) *oneRun {
 	return r
 }
 
+// enter makes the launches that follow those of m, which is as the model before up to its
+// shape. Memory is of other places then, so that its values don't matter any more.
+func (r *oneRun) enter(m *oneModel) {
+	if m == r.m {
+		return
+	}
+	r.m = m
+	r.values, r.now, r.writer = newValues(m.nLocs), make([]int32, m.nLocs), make([]int32, m.nLocs)
+	for i := range r.now {
+		r.now[i], r.writer[i] = int32(i), ir.None
+	}
+	if m.packets {
+		r.valid = make([]bool, m.nLocs)
+	}
+}
+
 // launch runs every thread block to its end; false if that can't be.
 func (r *oneRun) launch(ctx context.Context) (bool, error) {
 	r.blocks = make([]progress, len(r.m.blocks))
@@ -344,7 +360,7 @@ func (r *oneRun) unit(p *progress, l *lane, u unitAt) {
 			v = r.values.sum(v, x)
 		}
 	}
-	r.h.touch(p.inst, u.unit, l)
+	r.h.touch(p.inst, u.unit, l, v)
 	for i := range l.writes {
 		at := l.writes[i].at(u.unit)
 		r.now[at], r.writer[at] = v, p.token

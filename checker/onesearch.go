@@ -6,7 +6,7 @@ import "github.com/mscclsh/mscclsh/ir"
 // the blocks' clocks show none: through packets, from the unit that reads one to the
 // unit that wrote it.
 type search struct {
-	units  map[[2]int32]bool
+	units  map[unitNode]bool
 	nodes  map[pnode]bool
 	todo   []unitNode
 	places []pnode
@@ -16,7 +16,8 @@ type search struct {
 	comp, epoch int32
 }
 
-type unitNode struct{ inst, unit int32 }
+// unitNode is a unit of a lane of an instance.
+type unitNode struct{ inst, lane, unit int32 }
 
 // maxSpent bounds the steps of all searches of a history together.
 const maxSpent = 1 << 28
@@ -25,7 +26,7 @@ const maxSpent = 1 << 28
 func (h *history) reaches(x *use, a, b unitNode) bool {
 	s := &h.search
 	s.comp, s.epoch = x.comp, x.epoch
-	s.units, s.nodes = map[[2]int32]bool{}, map[pnode]bool{}
+	s.units, s.nodes = map[unitNode]bool{}, map[pnode]bool{}
 	s.todo, s.places = append(s.todo[:0], b), s.places[:0]
 	since := h.insts[a.inst].begun
 	for s.spent < maxSpent {
@@ -56,18 +57,21 @@ func (h *history) before(n, a unitNode, since int32, first bool) bool {
 	if n == a || in.told.weak != nil && in.told.weak[s.comp] > s.epoch {
 		return true
 	}
-	if !first && in.over < since || s.units[[2]int32{n.inst, n.unit}] {
+	if !first && in.over < since || s.units[n] {
 		return false
 	}
-	s.units[[2]int32{n.inst, n.unit}] = true
+	s.units[n] = true
 	s.spent++
 	s.places = append(s.places, pnode{in.block, in.seg})
 	s.places = append(s.places, in.told.from...)
 	for k := range in.reads {
 		rd := &in.reads[k]
 		lo, hi := n.unit, n.unit+1
-		if in.async { // the threads meet before they hand it to the port
+		switch {
+		case in.async: // the threads meet before they hand it to the port
 			lo, hi = 0, int32(len(rd.from))
+		case rd.lane != n.lane: // lanes follow one another, as the executor pleases
+			continue
 		}
 		for u := lo; u < min(hi, int32(len(rd.from))); u++ {
 			if w := rd.from[u]; w.inst != ir.None {
@@ -110,7 +114,7 @@ func (h *history) beforePlace(n pnode, a unitNode, since int32) bool {
 				if w == a {
 					return true
 				}
-				if w.inst != ir.None && !s.units[[2]int32{w.inst, w.unit}] {
+				if w.inst != ir.None && !s.units[w] {
 					s.todo = append(s.todo, w)
 				}
 			}

@@ -2,7 +2,7 @@ package checker
 
 import (
 	"context"
-	"math"
+	"slices"
 
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
@@ -19,7 +19,8 @@ func judgeOneSided(ctx context.Context, p *ir.Program, o Options, rep *Report, f
 	if !validOneSided(p, f) {
 		return nil
 	}
-	if w := newWindow(p, o); w.most > 0 && w.most < w.minBytes {
+	w := newWindow(p, o)
+	if w.most > 0 && w.most < w.minBytes {
 		f.errorf(diag.Pos{}, CodeProgram, "the size window from %d to %d bytes is empty", w.minBytes, w.most)
 		return nil
 	}
@@ -28,15 +29,19 @@ func judgeOneSided(ctx context.Context, p *ir.Program, o Options, rep *Report, f
 		f.errorf(diag.Pos{}, CodeTooLarge, "the program's parts and pipelines have no common unit small enough for the checker")
 		return nil
 	}
-	races := newRaceSet()
-	var last *oneModel
-	for i, s := range all {
-		m := newOneModel(p, s, f)
+	races, sizes := newRaceSet(), newSizeRange(p, w)
+	var models []*oneModel
+	for _, s := range sizes.only(p, all) {
+		m := newOneModel(p, s, sizes, f)
 		if m == nil {
 			return nil
 		}
-		if last = m; i == 0 {
+		if err := m.settle(ctx); err != nil {
+			return err
+		}
+		if models = append(models, m); len(models) == 1 {
 			m.undecided(f)
+			unlooked(p, sizes, f)
 		}
 		if err := judgeShape(ctx, m, rep, f, races); err != nil {
 			return err
@@ -45,8 +50,12 @@ func judgeOneSided(ctx context.Context, p *ir.Program, o Options, rep *Report, f
 			break // other shapes would say the same again
 		}
 	}
-	if races.report(rep, f, last.demands()); len(races.found) > 0 {
-		last.doubt(f)
+	models[0].uneven(sizes, f)
+	if err := judgeShapes(ctx, models, races); err != nil {
+		return err
+	}
+	if races.report(rep, f, models[0]); len(races.found) > 0 {
+		models[0].doubt(f)
 	}
 	return nil
 }
@@ -78,20 +87,78 @@ func judgeShape(ctx context.Context, m *oneModel, rep *Report, f *findings, race
 
 // judgeRaces runs the launches twice: where nothing is out of order, once.
 func judgeRaces(ctx context.Context, m *oneModel, races *raceSet) error {
-	var racy map[int32]bool
-	for range 2 {
-		h := newHistory(m, races, racy)
-		r := newOneRun(m, 0)
-		r.h = h
-		h.begin()
-		for range m.launches() {
-			if _, err := r.launch(ctx); err != nil {
-				return err
-			}
-			h.boundary()
+	models := make([]*oneModel, m.launches())
+	for i := range models {
+		models[i] = m
+	}
+	racy, err := runLaunches(ctx, models, races, nil)
+	if err == nil && len(racy) > 0 {
+		_, err = runLaunches(ctx, models, races, racy)
+	}
+	return err
+}
+
+// runLaunches runs a launch of each model, and returns the locations that have a race
+// among launches of the same one.
+func runLaunches(ctx context.Context, models []*oneModel, races *raceSet, racy map[int32]bool) (map[int32]bool, error) {
+	facts, err := settle(ctx, models)
+	if err != nil {
+		return nil, err
+	}
+	h := newHistory(models, races, racy)
+	h.facts = facts
+	_, err = h.run(ctx)
+	return h.found, err
+}
+
+// run runs a launch of each model; false if one doesn't end.
+func (h *history) run(ctx context.Context) (bool, error) {
+	r, ends := newOneRun(h.m, 0), true
+	r.h = h
+	for _, m := range h.models {
+		h.boundary()
+		r.enter(m)
+		ok, err := r.launch(ctx)
+		if err != nil {
+			return false, err
 		}
-		if racy = h.found; len(racy) == 0 {
-			return nil
+		ends = ends && ok
+	}
+	h.boundary()
+	return ends, nil
+}
+
+// judgeShapes runs launches of different shapes, in every order that matters, for what
+// sizes of different shapes do to each other. Shapes without a size, and of two that
+// stand for the same sizes one, are left out.
+func judgeShapes(ctx context.Context, models []*oneModel, races *raceSet) error {
+	var use []*oneModel
+	for _, m := range models {
+		if m.least <= m.most && !slices.ContainsFunc(use, func(x *oneModel) bool { return x.least == m.least && x.most == m.most }) {
+			use = append(use, m)
+		}
+	}
+	if len(use) < 2 {
+		return nil
+	}
+	between := [][]*oneModel{nil}
+	if use[0].launches() == 3 {
+		between = between[:0]
+		for _, m := range use {
+			between = append(between, []*oneModel{m})
+		}
+	}
+	for _, a := range use {
+		for _, b := range use {
+			for _, mid := range between {
+				list := append(append([]*oneModel{a}, mid...), b)
+				if a == b && (mid == nil || mid[0] == a) {
+					continue // run already
+				}
+				if _, err := runLaunches(ctx, list, races, nil); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
@@ -167,74 +234,3 @@ func reductionName(r ir.Reduction) string {
 	}
 	return r.String()
 }
-
-// shape is one way to cut chunks: into units, of which a turn of a pipeline takes
-// UnitBytes / bytesPerUnit.
-type shape struct {
-	units        int32 // of a chunk
-	bytesPerUnit int64 // 0 without pipelines
-}
-
-// maxUnits bounds the units of a chunk.
-const maxUnits = 1 << 12
-
-// shapes chooses what to run. Without parts and pipelines a chunk is one unit.
-// With parts: a chunk that all cuts divide, one with a remainder, and one so small
-// that some parts are empty. With pipelines: a chunk of one, one and a half and
-// three turns of the pipeline that takes the most turns, as far as the sizes of
-// the program allow. Nil if units would be too many.
-func shapes(p *ir.Program, o Options) []shape {
-	cut, bytes, perTurn, chunks := int64(1), int64(0), int64(math.MaxInt64), int64(1)
-	for i := range p.OneSided.Ops {
-		op := &p.OneSided.Ops[i]
-		switch {
-		case op.Kind == ir.OpPipeline:
-			bytes = gcd(op.UnitBytes, bytes)
-			perTurn = min(perTurn, max(op.UnitBytes/int64(op.UnitChunks), 1))
-			chunks = lcm(chunks, int64(op.UnitChunks))
-		case op.Kind != ir.OpBarrier:
-			cut = lcm(cut, int64(op.Parts))
-		}
-		if cut > maxUnits || chunks > maxUnits {
-			return nil
-		}
-	}
-	if bytes == 0 {
-		if cut == 1 {
-			return []shape{{units: 1}}
-		}
-		return []shape{{units: int32(cut)}, {units: int32(cut) + 1}, {units: 1}}
-	}
-	// A turn of the least pipeline is at least 2*cut units a chunk.
-	perUnit := max(bytes/(2*cut*chunks), 1)
-	var out []shape
-	w := newWindow(p, o)
-	for _, halves := range []int64{2, 3, 6} {
-		chunk := perTurn * halves / 2 // bytes
-		small := w.maxChunk > 0 && turns(w.maxChunk, perTurn) < turns(chunk, perTurn)
-		large := turns(w.minChunk, perTurn) > turns(chunk, perTurn)
-		if small || large && halves != 6 {
-			continue
-		}
-		units := max(chunk/perUnit, 1)
-		if units > maxUnits {
-			return nil
-		}
-		out = append(out, shape{int32(units), perUnit})
-	}
-	if out == nil { // chunks far smaller than a unit
-		out = []shape{{int32(max(perTurn/perUnit, 1)), perUnit}}
-	}
-	return out
-}
-
-func turns(bytes, unit int64) int64 { return (bytes + unit - 1) / max(unit, 1) }
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-func lcm(a, b int64) int64 { return a / gcd(a, b) * b }

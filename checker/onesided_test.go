@@ -212,11 +212,12 @@ func TestOneSidedSizes(t *testing.T) {
 	}{
 		{"gpu 0\ntb 0\nnop", 0, 0, []int32{1}},
 		{parts, 0, 0, []int32{2, 3, 1}},
-		{sub(parts, "1 of 2", "2 of 3"), 0, 0, []int32{6, 7, 1}},
-		{pipeline, 0, 0, []int32{2, 3, 6}},       // one, two and three turns
-		{pipeline, 0, 64, []int32{2}},            // no size has two
-		{pipeline, 0, 128, []int32{2, 3}},        // none has three
-		{pipeline, 1 << 20, 1 << 21, []int32{6}}, // all have many
+		{sub(sub(parts, "0 of 2", "0 of 3"), "1 of 2", "2 of 3"), 0, 0, []int32{3, 4, 1, 2}},
+		{sub(parts, "1 of 2", "2 of 3"), 0, 0, []int32{6, 7, 8, 9, 10, 11, 1, 2}}, // two kinds of cuts: every remainder
+		{pipeline, 0, 0, []int32{2, 3, 6}},                                        // one, two and three turns
+		{pipeline, 0, 64, []int32{2}},                                             // no size has two
+		{pipeline, 0, 128, []int32{2, 3}},                                         // none has three
+		{pipeline, 1 << 20, 1 << 21, []int32{6}},                                  // all have many
 	} {
 		p := oneSided(t, demand(t, 1, 1, 1, false), "", c.text)
 		p.MinBytes, p.MaxBytes = c.min, c.max
@@ -272,6 +273,28 @@ rppkt memory s[0] x1 packets -> 0.s[1] x1 packets
 `))
 	if rep.Has(CodeDeadlock) || rep.Has(CodeWrongResult) {
 		t.Error(rep.Messages)
+	}
+}
+
+// A packet tells of what was read for it, not of what the other packets of its operation
+// are made of: rank 1 may overwrite what rank 0 has still to be sent.
+func TestPacketsTellOfTheirLane(t *testing.T) {
+	const text = "gpu 0\ntb 0\nupkt s[0] x1 packets -> o[0] x1\n" +
+		"gpu 1\ntb 0\nupkt s[0] x1 packets -> o[0] x1\nnop\nput memory o[0] x1 -> 2.s[4] x1\n" +
+		"gpu 2\ntb 0\ncopy i[0] x1 -> s[4] x1\nnop\nppkt memory "
+	for _, c := range []struct {
+		sources string
+		races   int
+	}{
+		{"s[4] x1 -> 1.s[0] x1 packets\nnop\nppkt memory i[0] x1 -> 0.s[0] x1 packets", 0},
+		// The put meets the read, and the copy that it would come after with the read.
+		{"i[0] x1, s[4] x1 -> 1.s[0] x1 packets, 0.s[0] x1 packets", 2},
+		{"s[4] x1, i[0] x1 -> 1.s[0] x1 packets, 0.s[0] x1 packets", 0},
+	} {
+		rep := check(t, oneSided(t, demand(t, 3, 1, 1, false, "0 o0 = 2.0"), "LL double-scratch", text+c.sources+"\n"))
+		if rep.Races != c.races {
+			t.Errorf("%s: got %d races, want %d\n%v", c.sources, rep.Races, c.races, rep.Messages)
+		}
 	}
 }
 

@@ -8,17 +8,18 @@ import (
 	"github.com/mscclsh/mscclsh/ir"
 )
 
-// open lists the places where it matters who comes first: channels and semaphores
-// that several thread blocks take from, barriers that more use than meet there.
+// open lists the places where it matters who comes first, and nothing says who does:
+// channels and semaphores that several thread blocks take from, barriers that more use
+// than meet there.
 func (m *oneModel) open() []string {
 	var out []string
 	for i := range m.chans {
-		if c := &m.chans[i]; len(c.takers) > 1 {
+		if c := &m.chans[i]; len(c.takers) > 1 && !c.takesFixed {
 			out = append(out, fmt.Sprintf("%s wait for the signals of %s", plural(len(c.takers), "thread block"), m.channelName(int32(i))))
 		}
 	}
 	for i := range m.sems {
-		if s := &m.sems[i]; len(s.takers) > 1 {
+		if s := &m.sems[i]; len(s.takers) > 1 && !s.takesFixed {
 			out = append(out, fmt.Sprintf("%s acquire %s", plural(len(s.takers), "thread block"), m.semName(int32(i))))
 		}
 	}
@@ -31,18 +32,18 @@ func (m *oneModel) open() []string {
 	return out
 }
 
-// shared lists the channels and semaphores that several thread blocks give to. What
-// a taker then knows depends on who came first; it is taken to know what it knows
-// in every case, one giver for itself.
+// shared lists the channels and semaphores that several thread blocks give to in no
+// certain order. What a taker then knows depends on who came first; it is taken to know
+// what it knows in every case, one giver for itself.
 func (m *oneModel) shared() []string {
 	var out []string
 	for i := range m.chans {
-		if c := &m.chans[i]; len(c.givers) > 1 && len(c.takers) > 0 {
+		if c := &m.chans[i]; len(c.givers) > 1 && len(c.takers) > 0 && !(c.givesFixed && c.takesFixed) {
 			out = append(out, fmt.Sprintf("%s signal on %s", plural(len(c.givers), "thread block"), m.channelName(int32(i))))
 		}
 	}
 	for i := range m.sems {
-		if s := &m.sems[i]; len(s.givers) > 1 && len(s.takers) > 0 {
+		if s := &m.sems[i]; len(s.givers) > 1 && len(s.takers) > 0 && !(s.givesFixed && s.takesFixed) {
 			out = append(out, fmt.Sprintf("%s release %s", plural(len(s.givers), "thread block"), m.semName(int32(i))))
 		}
 	}
