@@ -178,13 +178,20 @@ beside() {
 	}' "$1"
 }
 
-# pairs: a script, the parameters of the program of sends and receives, and those of the
-# one that becomes one-sided, one a line.
+# pairs: a script, the parameters of the program of sends and receives, and after ; those of the
+# one that becomes one-sided, or the script of puts and packets (@) and its own, one a line.
 pairs() {
 	for i in 1 4 16; do echo "allreduce_one_step --protocol=LL --instances=$i;--protocol=LL --instances=$i"; done
 	for i in 1 8 32; do echo "allreduce_allpairs --protocol=LL --instances=$i;--protocol=LL --instances=$i"; done
 	for s in allreduce_allpairs allgather_direct reduce_scatter_direct alltoall_direct; do
 		for i in 8 32; do echo "$s --protocol=Direct --instances=$i;--protocol=Simple --instances=$i"; done
+	done
+	for i in 1 4 16; do echo "allreduce_one_step --protocol=LL --instances=$i;@onesided_allreduce_one_shot --instances=$i"; done
+	for i in 1 8 32; do echo "allreduce_allpairs --protocol=LL --instances=$i;@onesided_allreduce_two_shot --instances=$i"; done
+	for i in 8 32 64; do echo "allreduce_allpairs --protocol=Direct --instances=$i;@onesided_allreduce_zero_copy --instances=$i"; done
+	for i in 8 32; do
+		echo "allgather_direct --protocol=Direct --instances=$i;@onesided_allgather_fullmesh --instances=$i"
+		echo "alltoall_direct --protocol=Direct --instances=$i --inplace=false;@onesided_alltoall --instances=$i --inplace=false"
 	done
 }
 
@@ -235,6 +242,16 @@ onesided() {
 	while read -r script rest; do
 		two=${rest%;*}
 		one=${rest#*;}
+		case $one in
+		@*)
+			other=${one#@}
+			# shellcheck disable=SC2086
+			column "${other%% *} beside $script $two; two-sided" "@algorithms/$script.star" --ranks "$count" $two
+			# shellcheck disable=SC2086
+			column "${other%% *} beside $script $two; one-sided" "@algorithms/${other%% *}.star" --ranks "$count" ${other#* }
+			continue
+			;;
+		esac
 		# shellcheck disable=SC2086
 		"$bin" --emit plan -o "$out/one.json" "@algorithms/$script.star" --ranks "$count" $one >/dev/null 2>"$out/one.err" || {
 			{ echo "$script $one: no plan"; cat "$out/one.err"; } | tee -a "$out/onesided.txt" >&2

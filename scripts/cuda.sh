@@ -55,12 +55,12 @@ awk '
 	/Compiling entry function/ {
 		arch = $NF
 		gsub(/\047/, "", arch)
-		hot = lib == 0 || $7 ~ /6kernel|12quick_kernel|10one_kernel/
+		hot = lib == 0 || $7 ~ /6kernel|12quick_kernel|10one_kernel|16one_quick_kernel/
 		name = $7
 		gsub(/\047/, "", name)
 	}
 	# What a kernel spills itself: the functions it calls are off the hot path.
-	/Function properties for/ { own = $NF == name || $NF ~ /^_ZN7mscclsh(6|12quick_|10one_)kernel/ }
+	/Function properties for/ { own = $NF == name || $NF ~ /^_ZN7mscclsh(6|12quick_|10one_|16one_quick_)kernel/ }
 	/spill stores/ && hot && own && ($5 != 0 || $9 != 0) { spills[arch]++; print "cuda: spills in " name " for " arch }
 	/Used [0-9]+ registers/ && hot {
 		for (i = 1; i < NF; i++) if ($i == "Used" && $(i + 1) + 0 > most[arch]) most[arch] = $(i + 1) + 0

@@ -163,12 +163,15 @@ cudaGraphExec_t Member::capture(int launches) {
   return exec;
 }
 
-// replay returns the us that a graph took.
-double Member::replay(cudaGraphExec_t graph) {
+// replay returns the us that a graph took, or the calls themselves where there is none.
+double Member::replay(cudaGraphExec_t graph, int launches) {
   restore();
   team_.meet();
   check(cudaEventRecord(begin_, stream_), "recording an event");
-  check(cudaGraphLaunch(graph, stream_), "launching a graph");
+  if (graph != nullptr)
+    check(cudaGraphLaunch(graph, stream_), "launching a graph");
+  else
+    for (int i = 0; i < launches; i++) call();
   check(cudaEventRecord(end_, stream_), "recording an event");
   check(cudaStreamSynchronize(stream_), "replaying a graph");
   float ms = 0;
@@ -187,14 +190,14 @@ void Member::measure(size_t index) {
   check(cudaStreamSynchronize(stream_), "waiting for a call");
   team_.shared->wrong += wrong(1);
   team_.meet();
-  const cudaGraphExec_t graph = capture(launches);
+  const cudaGraphExec_t graph = plan_.eager ? nullptr : capture(launches);
   constexpr int kWarmup = 5;
   for (int i = 0; i < kWarmup + plan_.repetitions; i++) {
-    const double us = replay(graph) / launches;
+    const double us = replay(graph, launches) / launches;
     if (i >= kWarmup) team_.shared->times[rank_][i - kWarmup] = us;
   }
   team_.shared->wrong += wrong(launches);
-  check(cudaGraphExecDestroy(graph), "freeing a graph");
+  if (graph != nullptr) check(cudaGraphExecDestroy(graph), "freeing a graph");
   team_.meet();
   if (rank_ == 0) {
     team_.shared->rows[index] = row();

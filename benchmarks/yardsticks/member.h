@@ -22,14 +22,14 @@ struct Plan {
   std::string path = "libnccl.so.2";
   Kind kind = Kind::kAllReduce;
   Buffers buffers = Buffers::kPlain;
-  bool in_place = false;
+  bool in_place = false, eager = false;  // eager: without a graph
   int repetitions = 20, launches = 0;
   std::vector<int> devices = {0, 1};
   std::vector<int64_t> sizes;  // bytes, as nccl-tests counts them
 
   int ranks() const { return int(devices.size()); }
 
-  // replayed is how many launches a graph holds: about a millisecond of them, and in place
+  // replayed is how many launches a repetition has: about a millisecond of them, and in place
   // no more than what a sum over and over leaves within the range of fp32.
   int replayed(int64_t bytes) const {
     const int usual = bytes <= 1 << 20 ? 200 : bytes <= 16 << 20 ? 50 : bytes <= 128 << 20 ? 10 : 4;
@@ -62,7 +62,7 @@ class Member {
  public:
   Member(const Plan &plan, Team &team, int rank);
 
-  // measure does everything for one size: a call, and graphs of calls, with what they
+  // measure does everything for one size: a call, and repetitions of many, with what they
   // leave compared each time. All ranks are in it at once.
   void measure(size_t index);
 
@@ -74,7 +74,7 @@ class Member {
   void call();
   void restore();
   cudaGraphExec_t capture(int launches);
-  double replay(cudaGraphExec_t graph);
+  double replay(cudaGraphExec_t graph, int launches);
   long long wrong(int launches);
   long long differ(const float *device, int64_t from, int64_t count, const Numbers &want);
   float input(int rank, int64_t i) const;

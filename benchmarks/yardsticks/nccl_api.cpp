@@ -9,12 +9,12 @@ namespace {
 
 const char usage[] =
     "usage: nccl_api [--library PATH] [--collective allreduce|allgather|reduce_scatter]\n"
-    "                [--min BYTES] [--max BYTES] [--in-place]\n"
+    "                [--min BYTES] [--max BYTES] [--in-place] [--eager]\n"
     "                [--buffers plain|allocated|registered|windows] [--devices A,B,...]\n"
     "                [--repetitions N] [--launches N] [--limit SECONDS]\n"
     "prints bytes,median_us,min_us,max_us,ok: us a call, fp32 and sum, the median of 20 replays\n"
     "of a graph of calls, a process a GPU, of the one that took longest. PATH (libnccl.so.2) is\n"
-    "any library with NCCL's interface. Sizes double from --min (1024) to --max (1 GiB), as\n"
+    "any library with NCCL's interface. With --eager the calls are made one by one, without a graph. Sizes double from --min (1024) to --max (1 GiB), as\n"
     "nccl-tests counts them. Buffers are cudaMalloc's, ncclMemAlloc's, or those made known with\n"
     "ncclCommRegister or as symmetric windows. ok is yes, no (a value was wrong after a call or\n"
     "after the replays), or failed: the library refused, died, or stood for --limit (30)\n"
@@ -96,6 +96,10 @@ Options parse(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (std::strcmp(argv[i], "--in-place") == 0) {
       o.plan.in_place = true;
+      continue;
+    }
+    if (std::strcmp(argv[i], "--eager") == 0) {
+      o.plan.eager = true;
       continue;
     }
     if (i + 1 >= argc || !set(o, argv[i], argv[i + 1])) {
