@@ -19,11 +19,14 @@ import (
 	"strings"
 )
 
-// DefaultTable is the name of the one file that is no algorithm: the source of the table
+// DefaultTable is the name of a file that is no algorithm: the source of the table
 // of algorithms that the NCCL library comes with.
 const DefaultTable = "default_table"
 
-// FS holds NAME.star for every name that Names lists, and DefaultTable. It is what scripts
+// OneSidedTable is another such file: a table of the one-sided algorithms alone.
+const OneSidedTable = "one_sided_table"
+
+// FS holds NAME.star for every name that Names lists, and both tables. It is what scripts
 // load as "@algorithms/NAME.star".
 //
 //go:embed *.star
@@ -50,7 +53,7 @@ func Names() []string {
 	}
 	var names []string
 	for _, f := range files {
-		if name := strings.TrimSuffix(f, ".star"); name != DefaultTable {
+		if name := strings.TrimSuffix(f, ".star"); name != DefaultTable && name != OneSidedTable {
 			names = append(names, name)
 		}
 	}

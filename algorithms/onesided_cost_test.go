@@ -42,21 +42,20 @@ var oneCosts = []struct {
 	// ppkt inside; sum and packets of it; ppkt by ports; the first node's sum; the others' added and sent inside; unpacking.
 	{"onesided_allreduce_multi_node", "3", both(func(s shape) int { return 5 + s.G - 1 }), 3,
 		func(s shape) int { return s.n * (2*(s.G-1)*s.N + (s.N-1)*s.N) }},
-	// ppkt to all, its own packets, those of rank 0, and all others added.
-	{"onesided_allreduce_one_shot", "1", both(always(4)), 1, func(s shape) int { return s.n * s.n * (s.n - 1) }},
+	// ppkt to all, its own packets, those of rank 0, and all others added; of two ranks, ppkt and the sum.
+	{"onesided_allreduce_one_shot", "1", both(func(s shape) int { return min(2*(s.n-1), 4) }), 1, func(s shape) int { return s.n * s.n * (s.n - 1) }},
 	// Handshake; loops of put and signal, of wait, sum with put, and signal, of wait and n-1 copies.
 	{"onesided_allreduce_pipelined", "3", both(plus(each(1), 2+3+4+2)), 3, square(2)},
 	// Handshake, load and store by the switch, handshake.
 	{"onesided_allreduce_switch", "2", both(always(5)), 2, square(2)},
 	// ppkt to all; sum and sending it; n-1 unpacked.
 	{"onesided_allreduce_two_shot", "2", both(plus(each(1), 2)), 2, square(2)},
-	// Handshake, reading, adding and writing in one, handshake. Out of place the first two are added for themselves.
-	{"onesided_allreduce_zero_copy", "2", inOut{always(5), func(s shape) int { return 5 + min(s.n-2, 1) }}, 2, square(2)},
+	// Handshake, reading, adding and writing in one, handshake.
+	{"onesided_allreduce_zero_copy", "2", both(always(5)), 2, square(2)},
 	// Handshake, put, handshake; in place the others' are copied from scratch, out of place its own.
 	{"onesided_alltoall", "2", inOut{plus(each(1), 5), always(6)}, 2, square(1)},
-	// One ppkt inside; for each node the sum with packets of it, and ppkt by ports to all but its own; the first node's sum,
-	// and the others' added.
-	{"onesided_reduce_scatter_multi_node", "2", both(func(s shape) int { return 1 + s.N + s.N - 1 + 2 }), 2,
+	// One ppkt inside; for each other node the sum with packets of it, and ppkt by ports; the sum of what has come.
+	{"onesided_reduce_scatter_multi_node", "2", both(func(s shape) int { return 1 + 2*(s.N-1) + 1 }), 2,
 		func(s shape) int { return s.n * (s.N*(s.G-1) + s.N - 1) }},
 }
 

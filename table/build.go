@@ -24,10 +24,11 @@ type Recipe struct {
 	Pos                diag.Pos // in the table's source
 	InPlace            *ir.Program
 	OutOfPlace         *ir.Program
-	Title              string // of both programs, for people
-	MinBytes, MaxBytes int64  // of a call, inclusive; MaxBytes OpenEnd: no upper end
-	DTypes             DTypes // 0: all
-	Ops                Ops    // 0: all that the collective has
+	Both               *ir.Program // one-sided, made for calls out of place, that holds in place too: instead of the other two
+	Title              string      // of both programs, for people
+	MinBytes, MaxBytes int64       // of a call, inclusive; MaxBytes OpenEnd: no upper end
+	DTypes             DTypes      // 0: all
+	Ops                Ops         // 0: all that the collective has
 	Priority           int32
 	Threads            int32
 	Nodes              int32 // 0: 1
@@ -97,6 +98,9 @@ func (b *builder) add(r *Recipe) error {
 	if !ValidName(r.Name) {
 		return bad("name", "name: got %.120q, want letters, digits and _ . # + -, at most 100 of them, and not %q", r.Name, NCCL)
 	}
+	if r.Both != nil {
+		r.InPlace, r.OutOfPlace = nil, r.Both
+	}
 	p := r.InPlace
 	if p == nil {
 		p = r.OutOfPlace
@@ -108,6 +112,12 @@ func (b *builder) add(r *Recipe) error {
 	if err != nil {
 		return bad("program", "%v", err)
 	}
+	if e.Memory == Windows && p.OneSided != nil && r.OutOfPlace != nil && !sparesInputs(r.OutOfPlace) {
+		return bad("clobbers-input", "%s: the program out of place overwrites inputs: a call must leave those alone", r.Name)
+	}
+	if r.Both != nil && writesInput(r.Both.OneSided) {
+		return bad("program", "%s: a program for both places must not write inputs", r.Name)
+	}
 	if r.InPlace != nil && !sparesInputs(r.InPlace) {
 		if r.OutOfPlace == nil {
 			return bad("clobbers-input", "%s: the program in place overwrites inputs that are nobody's output: a call must leave those alone", r.Name).
@@ -117,7 +127,7 @@ func (b *builder) add(r *Recipe) error {
 		b.note(r, "clobbers-input", "%s has no program in place, as that overwrites inputs that are nobody's output; calls in place are served by a copy", r.Name)
 	}
 	if r.InPlace != nil && r.OutOfPlace != nil && e.Memory == AnyMemory {
-		e.Mixable = mixable(r.InPlace, r.OutOfPlace)
+		e.Mixable = p.OneSided == nil && mixable(r.InPlace, r.OutOfPlace)
 		if !e.Mixable {
 			b.dropOne(r, &e)
 		}
@@ -134,6 +144,9 @@ func (b *builder) add(r *Recipe) error {
 		}
 		e.MaxBlocks = max(e.MaxBlocks, int32(x.prog.Count().MaxTBs))
 	}
+	if r.Both != nil {
+		e.InPlace, e.Mixable = e.OutOfPlace, true
+	}
 	b.names[r.Name] = r.Pos
 	b.table.Entries = append(b.table.Entries, e)
 	return nil
@@ -149,8 +162,12 @@ func (b *builder) dropOne(r *Recipe, e *Entry) {
 	} else {
 		r.OutOfPlace = nil
 	}
-	b.note(r, "mixed-places", "%s is for calls %s place alone: its programs for both don't send the same messages, so ranks that call differently couldn't meet; calls %s place are served by a copy",
-		r.Name, kept, other)
+	why := "its programs for both don't send the same messages"
+	if (cmp.Or(r.InPlace, r.OutOfPlace)).OneSided != nil {
+		why = "no program for one place holds for the other too, and two one-sided ones have packets and signals of their own"
+	}
+	b.note(r, "mixed-places", "%s is for calls %s place alone: %s, so ranks that call differently couldn't meet; calls %s place are served by a copy",
+		r.Name, kept, why, other)
 }
 
 func (b *builder) note(r *Recipe, code, format string, args ...any) {
@@ -163,19 +180,28 @@ func (b *builder) note(r *Recipe, code, format string, args ...any) {
 	b.notes = append(b.notes, &diag.Message{Pos: r.Pos, Severity: diag.Info, Code: code, Text: "algorithm: " + fmt.Sprintf(format, args...)})
 }
 
+// demanded are the places of a rank's memory that it hands back.
+func demanded(p *ir.Program, rank ir.Rank) map[ir.Place]bool {
+	var want []ir.Contribution
+	output := map[ir.Place]bool{}
+	for i := range p.Coll.OutputChunks(rank) {
+		if _, demanded := p.Coll.Expect(want[:0], rank, i); demanded {
+			buf, at := p.Coll.Canon(rank, ir.Output, i)
+			output[ir.Place{Buf: buf, Index: at}] = true
+		}
+	}
+	return output
+}
+
 // sparesInputs reports whether a program in place writes only what it hands back: an
 // application's input that is no output must be what it was.
 func sparesInputs(p *ir.Program) bool {
-	var want []ir.Contribution
+	if p.OneSided != nil {
+		return sparesOne(p)
+	}
 	for r := range p.GPUs {
 		rank := ir.Rank(r)
-		output := map[ir.Place]bool{}
-		for i := range p.Coll.OutputChunks(rank) {
-			if _, demanded := p.Coll.Expect(want[:0], rank, i); demanded {
-				buf, at := p.Coll.Canon(rank, ir.Output, i)
-				output[ir.Place{Buf: buf, Index: at}] = true
-			}
-		}
+		output := demanded(p, rank)
 		for t := range p.GPUs[r].TBs {
 			for i := range p.GPUs[r].TBs[t].Steps {
 				s := &p.GPUs[r].TBs[t].Steps[i]
@@ -202,7 +228,7 @@ func (b *builder) entry(r *Recipe, p *ir.Program) (Entry, error) {
 	}
 	e := Entry{Name: r.Name, Source: fmt.Sprintf("%s:%d", oneLine(r.Pos.File, maxName), r.Pos.Line), Collective: coll, Ranks: c.Ranks, Nodes: max(r.Nodes, 1),
 		Root: ir.None, Priority: r.Priority, MinBytes: max(r.MinBytes, 0), MaxBytes: r.MaxBytes, Multiple: int64(c.Segment()),
-		Alignment: 1, DTypes: r.DTypes, Ops: r.Ops, Threads: r.Threads, InPlace: ir.None, OutOfPlace: ir.None}
+		Unit: 1, Alignment: 1, DTypes: r.DTypes, Ops: r.Ops, Threads: r.Threads, InPlace: ir.None, OutOfPlace: ir.None}
 	if coll.Rooted() {
 		e.Root = int32(c.Root)
 	}
@@ -215,8 +241,13 @@ func (b *builder) entry(r *Recipe, p *ir.Program) (Entry, error) {
 	case e.Ops == 0:
 		e.Ops = AllOps()
 	}
-	if p.Protocol == ir.Direct {
+	if p.Protocol == ir.Direct || p.OneSided != nil && cuda.Reaches(p) {
 		e.Memory = Windows
+	}
+	if p.OneSided != nil {
+		if err := e.restrict(r, p); err != nil {
+			return e, err
+		}
 	}
 	if coll == SendRecv && int32(c.Peer) != (int32(c.Root)+1)%c.Ranks {
 		return e, fmt.Errorf("rank %d sends to rank %d: sendrecv of a table goes to the next rank, %d", c.Root, c.Peer, (int32(c.Root)+1)%c.Ranks)
@@ -229,7 +260,10 @@ func (b *builder) entry(r *Recipe, p *ir.Program) (Entry, error) {
 			continue
 		}
 		if q.Coll.Kind != c.Kind || q.Coll.Ranks != c.Ranks || q.Coll.Root != c.Root || q.Coll.Peer != c.Peer ||
-			q.Coll.Segment() != c.Segment() || (q.Protocol == ir.Direct) != (p.Protocol == ir.Direct) {
+			q.Coll.Segment() != c.Segment() || (q.Protocol == ir.Direct) != (p.Protocol == ir.Direct) || !alike(q, p) {
+			if (q.OneSided == nil) == (p.OneSided == nil) && !alike(q, p) {
+				return e, fmt.Errorf("the program for calls in place and that for others want other memory or other chunks: make an entry of each, with inplace = True and inplace = False")
+			}
 			return e, fmt.Errorf("the programs for calls in and out of place differ in more than that")
 		}
 		if q.Coll.InPlace != (q == r.InPlace) {
@@ -239,23 +273,68 @@ func (b *builder) entry(r *Recipe, p *ir.Program) (Entry, error) {
 	return e, nil
 }
 
+// alike reports whether two programs are of one kind, and want the same of sizes and memory.
+func alike(a, b *ir.Program) bool {
+	if (a.OneSided == nil) != (b.OneSided == nil) {
+		return false
+	}
+	return a.OneSided == nil || a.OneSided.Alignment == b.OneSided.Alignment && cuda.Reaches(a) == cuda.Reaches(b)
+}
+
+// restrict takes out what a one-sided program can't do, unless that was asked for.
+func (e *Entry) restrict(r *Recipe, p *ir.Program) error {
+	e.Unit = p.OneSided.Alignment
+	types, ops := dtypesOf(p.OneSided), opsOf(p.OneSided)
+	if bad := r.DTypes &^ types; r.DTypes != 0 && bad != 0 {
+		return fmt.Errorf("data types %v: the program cuts such elements, as it is cut at multiples of %d bytes", bad, e.Unit)
+	}
+	if e.DTypes &= types; e.DTypes == 0 {
+		return fmt.Errorf("the program cuts the elements of every data type")
+	}
+	if !e.Collective.Reduces() {
+		return nil
+	}
+	if bad := r.Ops &^ ops; r.Ops != 0 && bad != 0 {
+		return fmt.Errorf("operations %v: the program fixes what it reduces by, which is %v", bad, ops)
+	}
+	if e.Ops &= ops; e.Ops == 0 {
+		return fmt.Errorf("the program reduces by several operations at once, which no call asks for")
+	}
+	return nil
+}
+
+// flatten makes a program's tables.
+func flatten(p *ir.Program) (*cuda.Tables, *cuda.OneTables, error) {
+	if p.OneSided != nil {
+		return cuda.FlattenOne(p)
+	}
+	t, err := cuda.Flatten(p)
+	return t, nil, err
+}
+
 // program finds or adds a program of the table.
 func (b *builder) program(r *Recipe, p *ir.Program) (int32, error) {
-	t, err := cuda.Flatten(p)
+	t, one, err := flatten(p)
 	if err != nil {
 		return 0, err
 	}
 	place := "out of place"
-	if p.Coll.InPlace {
+	switch {
+	case p == r.Both:
+		place = "in place or not"
+	case p.Coll.InPlace:
 		place = "in place"
 	}
-	q := Program{Title: oneLine(r.Title, maxTitle) + ", " + place, Tables: *t, Ranks: p.Coll.Ranks, Protocol: p.Protocol, Slots: p.Transport.Slots,
+	q := Program{Title: oneLine(r.Title, maxTitle) + ", " + place, Tables: *t, One: one, Ranks: p.Coll.Ranks, Protocol: p.Protocol, Slots: p.Transport.Slots,
 		SlotBytes: p.Transport.SlotBytes, CountChunks: int64(p.Coll.Segment()), MaxRegime: ir.MaxRegime}
 	if p.Protocol == ir.Direct {
 		q.Slots, q.SlotBytes, q.MaxRegime = 0, 0, math.MaxInt32
 	}
+	if one != nil {
+		q.MaxRegime = 1
+	}
 	for g := range p.GPUs {
-		q.ScratchChunks = max(q.ScratchChunks, int64(p.GPUs[g].Scratch))
+		q.ScratchChunks = max(q.ScratchChunks, int64(p.GPUs[g].Scratch)*q.scratchTimes())
 	}
 	key := q.key()
 	if i, ok := b.programs[key]; ok {
@@ -274,6 +353,13 @@ func (p *Program) key() string {
 	for _, words := range p.arrays() {
 		b.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(*words))))
 		b.Write(wordBytes(*words))
+	}
+	if p.One != nil {
+		fmt.Fprintln(&b, p.One.Packets, p.One.DoubleScratch, p.One.Alignment, p.One.Threads)
+		for _, words := range oneArrays(p.One) {
+			b.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(*words))))
+			b.Write(wordBytes(*words))
+		}
 	}
 	return b.String()
 }

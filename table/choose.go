@@ -98,7 +98,7 @@ func (t *Table) refuse(e *Entry, q *Query) Reason {
 		return ByPlace
 	case q.Count < 1 || bytes < e.MinBytes || bytes > e.MaxBytes:
 		return ByBytes
-	case q.Count%e.Multiple != 0:
+	case q.Count%e.Multiple != 0 || product(q.Count/e.Multiple, int64(q.DType.Size()))%int64(e.Unit) != 0:
 		return ByMultiple
 	case e.Memory == Windows && (!q.Registered || q.Collective.Rooted() || q.Alignment > 0 && q.Alignment < e.Alignment):
 		return ByMemory

@@ -27,6 +27,7 @@ type spec struct {
 	place                  string
 	from, to               int64 // bytes
 	multiple               int64
+	unit                   int64  // bytes; 0 is 1
 	dtypes, ops            string // separated by blanks; "" is all
 	priority               int
 	blocks                 int
@@ -52,6 +53,9 @@ func specs() []spec {
 		{name: "fallback", script: one, protocol: "Simple", coll: "allreduce", ranks: 2, place: "out", to: open, multiple: 1, blocks: 1, priority: -3, dtypes: "fp16 fp64 uint8"},
 		{name: "direct", script: pairs, protocol: "Direct", instances: 4, coll: "allreduce", ranks: 2, place: "both", from: 32768, to: open, multiple: 8, blocks: 8, priority: 1, windows: true},
 		{name: "direct-in", script: pairs, protocol: "Direct", coll: "allreduce", ranks: 2, place: "in", from: 2048, to: 1 << 20, multiple: 2, blocks: 2, priority: 3, windows: true, ops: "min"},
+		{name: "packets", script: "onesided_allreduce_one_shot", coll: "allreduce", ranks: 2, place: "both", from: 1024, to: 12288, multiple: 2, unit: 16, blocks: 1, priority: 1, ops: "sum avg"},
+		{name: "zero-copy", script: "onesided_allreduce_zero_copy", coll: "allreduce", ranks: 2, place: "both", from: 65536, to: open, multiple: 8, unit: 16, blocks: 4, priority: 2, windows: true, ops: "sum avg"},
+		{name: "full-mesh", script: "onesided_allgather_fullmesh", coll: "allgather", ranks: 2, place: "in", from: 1000, to: open, multiple: 1, unit: 16, blocks: 1, windows: true},
 		{name: "four", script: one, protocol: "LL", coll: "allreduce", ranks: 4, place: "both", to: 4096, multiple: 1, blocks: 1},
 		{name: "four-apart", script: one, protocol: "LL", coll: "allreduce", ranks: 4, place: "both", to: open, multiple: 1, blocks: 1, nodes: 2},
 		{name: "gathering", script: gather, protocol: "LL", instances: 2, coll: "allgather", ranks: 2, place: "both", from: 64, to: 4096, multiple: 2, blocks: 2},
@@ -74,7 +78,12 @@ func vectorTable(t *testing.T) *table.Table {
 		if s.param != "" {
 			args = append(args, s.param, fmt.Sprint(s.root))
 		}
-		r := recipe(t, s.name, s.place, s.script, args...)
+		var r table.Recipe
+		if s.unit > 0 {
+			r = oneRecipe(t, s.name, s.place, s.script, "ranks", fmt.Sprint(s.ranks))
+		} else {
+			r = recipe(t, s.name, s.place, s.script, args...)
+		}
 		r.Pos, r.MinBytes, r.Priority, r.Nodes = at(i+1), s.from, int32(s.priority), int32(s.nodes)
 		if s.to < open {
 			r.MaxBytes = s.to
@@ -131,7 +140,7 @@ func naive(all []spec, v vector) string {
 		matches := s.coll == v.coll && s.ranks == v.ranks && max(s.nodes, 1) == v.nodes && listed(s.dtypes, v.dtype) &&
 			(!reduces || listed(s.ops, v.op)) && (s.param == "" || s.root == v.root) &&
 			(!s.windows || s.place == "both" || s.place == v.place) && s.from <= v.bytes && v.bytes <= s.to &&
-			v.count > 0 && v.count%s.multiple == 0 && (!s.windows || v.registered) && (v.ctas == 0 || s.blocks <= v.ctas)
+			v.count > 0 && v.count%s.multiple == 0 && v.count/s.multiple*elementBytes[v.dtype]%max(s.unit, 1) == 0 && (!s.windows || v.registered) && (v.ctas == 0 || s.blocks <= v.ctas)
 		if !matches {
 			continue
 		}
@@ -159,13 +168,16 @@ func naive(all []spec, v vector) string {
 	return all[best].name
 }
 
+// elementBytes are sizes of the data types that vectors have.
+var elementBytes = map[string]int64{"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2, "uint8": 1, "int64": 8}
+
 // edges are sizes at and beside every end of a range.
 var edges = []int64{0, 1, 63, 64, 128, 1000, 1023, 1024, 1025, 2048, 4096, 6144, 8192, 12288, 32768, 49152, 65536, 65544, 98304, 131072, 1 << 20, 1<<20 + 8, 1 << 30}
 
 // vectors are calls at and beside every end of a range, of all collectives, a dozen for
 // each: mostly on two ranks of one host, the rest drawn by a generator of the test's own.
 func vectors() []vector {
-	sizes := map[string]int64{"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2, "uint8": 1, "int64": 8}
+	sizes := elementBytes
 	state := uint64(1)
 	pick := func(n int) int { // Knuth's MMIX
 		state = state*6364136223846793005 + 1442695040888963407

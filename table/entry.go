@@ -89,6 +89,7 @@ type Entry struct {
 	MinBytes   int64 // of a call, inclusive
 	MaxBytes   int64 // inclusive; OpenEnd: no upper end
 	Multiple   int64 // the call's count must be a multiple of it
+	Unit       int32 // so must the bytes of a chunk be, count / Multiple elements: 1 with sends and receives
 	Alignment  int64 // of both buffers, bytes
 	DTypes     DTypes
 	Ops        Ops
@@ -97,7 +98,7 @@ type Entry struct {
 	MaxBlocks  int32 // thread blocks of the rank that has most
 	InPlace    int32 // index of the program for calls in place, or None
 	OutOfPlace int32 // likewise for calls out of place
-	Mixable    bool  // ranks that call in place and ranks that don't may meet
+	Mixable    bool  // ranks that call in place and ranks that don't may meet: of a one-sided program, in it alone
 }
 
 // Place is "both", "in" or "out": which programs the entry has.
@@ -142,17 +143,23 @@ func FormatSize(n int64) string {
 type Program struct {
 	Title         string // name, collective and parameters, for people
 	Tables        cuda.Tables
+	One           *cuda.OneTables // nil: it sends and receives
 	Ranks         int32
 	Protocol      ir.Protocol
 	Slots         int32
 	SlotBytes     int64
 	CountChunks   int64 // chunks that a call's count is cut into
-	ScratchChunks int64 // of the rank that has most
+	ScratchChunks int64 // of the rank that has most; of a one-sided program, with what packets and halves take
 	MaxRegime     int64 // chunks that a message carries at most
 }
 
-// Steps counts the steps of all ranks.
-func (p *Program) Steps() int { return len(p.Tables.Steps) / cuda.StepWords }
+// Steps counts the steps of all ranks, or the operations.
+func (p *Program) Steps() int {
+	if p.One != nil {
+		return len(p.One.Ops) / cuda.OpWords
+	}
+	return len(p.Tables.Steps) / cuda.StepWords
+}
 
 // Table is a table of algorithms: entries in the order in which they are tried.
 type Table struct {

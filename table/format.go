@@ -4,17 +4,20 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"unsafe"
+
+	"github.com/mscclsh/mscclsh/runtime/cuda"
 )
 
 // What runtime/nccl/include/mscclsh_table.h says of the file.
 const (
 	magic   = "MSCCLTAB"
-	version = 1
+	version = 2
 
 	align       = 16  // of all offsets
 	headerBytes = 112 // mscclsh_table_header
 	entryBytes  = 112 // mscclsh_table_entry
 	progBytes   = 152 // mscclsh_table_program
+	oneBytes    = 120 // mscclsh_table_one
 )
 
 // The structures of mscclsh_table.h, field by field.
@@ -38,8 +41,8 @@ type (
 		DTypes, Ops                uint32
 		Memory, Threads, MaxBlocks int32
 		InPlace, OutOfPlace        int32
-		Mixable                    int32
-		Zero                       [3]int32
+		Mixable, Unit              int32
+		Zero                       [2]int32
 	}
 	cProgram struct {
 		Tables                     [8]uint64 // tbs, steps_per_tb, steps, deps, chunks, base_buf, base_chunk, divides
@@ -50,7 +53,14 @@ type (
 		MaxRegime                  int64
 		Ranks, TBsTotal            int32
 		Slots, Protocol            int32
-		Zero                       [2]int32
+		One                        uint64
+	}
+	cOne struct {
+		Tables                     [8]uint64 // blocks, n_channels, channels, n_semaphores, semaphores, ops, operands, refs
+		NOps, NOperands, NRefs     int64
+		AllChannels, AllSemaphores int64
+		Packets, DoubleScratch     int32
+		Alignment, Threads         int32
 	}
 )
 
@@ -58,6 +68,11 @@ type (
 func (p *Program) arrays() [8]*[]int32 {
 	t := &p.Tables
 	return [8]*[]int32{&t.TBs, &t.StepsPerTB, &t.Steps, &t.Deps, &t.Chunks, &t.BaseBuf, &t.BaseChunk, &t.Divides}
+}
+
+// oneArrays are the tables of a one-sided program in the order of the file.
+func oneArrays(o *cuda.OneTables) [8]*[]int32 {
+	return [8]*[]int32{&o.Blocks, &o.NChannels, &o.Channels, &o.NSemaphores, &o.Semaphores, &o.Ops, &o.Operands, &o.Refs}
 }
 
 // digest is that of a file's bytes after the header.

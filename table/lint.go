@@ -146,22 +146,29 @@ func (t *Table) overlaps(i int) diag.List {
 
 // meet reports whether a call of some size in the range matches both entries.
 func (t *Table) meet(e, f *Entry, low, high int64) bool {
-	step := lcm(e.Multiple, f.Multiple)
 	if e.Memory == Windows && f.Memory == Windows && !(e.InPlace != ir.None && f.InPlace != ir.None) &&
 		!(e.OutOfPlace != ir.None && f.OutOfPlace != ir.None) {
 		return false // windows see the place, and the entries have none in common
 	}
+	step := func(d runtime.DType) int64 { return lcm(e.step(d), f.step(d)) }
 	return e.hasSize(e.usable(e.DTypes&f.DTypes, e.Ops&f.Ops), step, low, high)
 }
 
-// hasSize reports whether a call whose count is a multiple of step has a size in the
-// range, with one of the data types.
-func (e *Entry) hasSize(types DTypes, step, low, high int64) bool {
+// step is what the count of a call of a data type must be a multiple of: of the entry's
+// multiple, and such that chunks are multiples of its unit.
+func (e *Entry) step(d runtime.DType) int64 {
+	size, unit := int64(d.Size()), int64(e.Unit)
+	return product(e.Multiple, lcm(size, unit)/size)
+}
+
+// hasSize reports whether a call whose count is a multiple of the data type's step has a
+// size in the range, with one of the data types.
+func (e *Entry) hasSize(types DTypes, step func(runtime.DType) int64, low, high int64) bool {
 	for d := range len(runtime.DTypeNames()) {
 		if !types.Has(runtime.DType(d)) {
 			continue
 		}
-		unit := e.Collective.Bytes(step, runtime.DType(d).Size(), e.Ranks)
+		unit := e.Collective.Bytes(step(runtime.DType(d)), runtime.DType(d).Size(), e.Ranks)
 		first := max((max(low, 1)-1)/unit+1, 1) // of the multiples, the first that is large enough
 		if product(first, unit) <= high {
 			return true
@@ -181,9 +188,13 @@ func lcm(a, b int64) int64 {
 // shadowed says why entry i can never be chosen, if so.
 func (t *Table) shadowed(i int) *diag.Message {
 	e := &t.Entries[i]
-	if !e.hasSize(e.usable(e.DTypes, e.Ops), e.Multiple, e.MinBytes, e.MaxBytes) {
-		return diag.Warningf(e.Pos(), CodeShadowed, "%s can never match: no call whose count is a multiple of %d has a size in %s",
-			e.Name, e.Multiple, e.Range())
+	if !e.hasSize(e.usable(e.DTypes, e.Ops), e.step, e.MinBytes, e.MaxBytes) {
+		chunks := ""
+		if e.Unit > 1 {
+			chunks = fmt.Sprintf(" and chunks one of %d bytes", e.Unit)
+		}
+		return diag.Warningf(e.Pos(), CodeShadowed, "%s can never match: no call whose count is a multiple of %d%s has a size in %s",
+			e.Name, e.Multiple, chunks, e.Range())
 	}
 	var covers []*Entry
 	for j := range i {
@@ -221,9 +232,19 @@ func (t *Table) dominates(f, e *Entry) bool {
 	in := f.InPlace != ir.None || f.Memory == AnyMemory || e.InPlace == ir.None
 	out := f.OutOfPlace != ir.None || f.Memory == AnyMemory || e.OutOfPlace == ir.None
 	return f.Collective == e.Collective && f.Ranks == e.Ranks && f.Nodes == e.Nodes && (f.Root == ir.None || f.Root == e.Root) &&
-		e.usable(e.DTypes, e.Ops)&^f.DTypes == 0 && e.Ops&^f.Ops == 0 && e.Multiple%f.Multiple == 0 &&
+		e.usable(e.DTypes, e.Ops)&^f.DTypes == 0 && e.Ops&^f.Ops == 0 && e.stepsBy(f) &&
 		(f.Memory == AnyMemory || e.Memory == Windows) && in && out &&
 		(f.Memory == AnyMemory || f.Alignment <= e.Alignment) && f.MaxBlocks <= e.MaxBlocks && t.scratchPer(f) <= t.scratchPer(e)
+}
+
+// stepsBy reports whether every count of e, of whatever data type, is one of f.
+func (e *Entry) stepsBy(f *Entry) bool {
+	for d := range runtime.DType(len(runtime.DTypeNames())) {
+		if e.DTypes.Has(d) && e.step(d)%f.step(d) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // scratchPer compares the scratch of entries (ScratchOf): how many times the count it is.

@@ -47,6 +47,51 @@ func recipe(t testing.TB, name, place, script string, args ...string) table.Reci
 	return r
 }
 
+// compiledOne is a one-sided program of the library.
+func compiledOne(t testing.TB, script string, args ...string) *ir.Program {
+	t.Helper()
+	values := map[string]string{}
+	for i := 0; i < len(args); i += 2 {
+		values[args[i]] = args[i+1]
+	}
+	s, err := starlib.Load(context.Background(), starlib.Options{File: starlib.LibraryPrefix + script + ".star", Library: algorithms.FS,
+		Args: values, Host: starlib.Host{Topology: machine.Topology}})
+	if err != nil {
+		t.Fatalf("%s %v: %v", script, args, err)
+	}
+	p, err := compiler.CompileOneSided(context.Background(), s.Programs[0].One, compiler.Options{Target: ir.TargetNative})
+	if err != nil {
+		t.Fatalf("%s %v: %v", script, args, err)
+	}
+	return p
+}
+
+// placed has the operations of a program for calls in place, or not.
+func placed(p *ir.Program, inPlace bool) *ir.Program {
+	q, spec, coll := *p, *p.Spec, *p.Coll
+	coll.InPlace = inPlace
+	spec.Coll = &coll
+	q.Spec = &spec
+	return &q
+}
+
+// oneRecipe is recipe for one-sided scripts; where a program for both places can be, it is that
+// in place.
+func oneRecipe(t testing.TB, name, place, script string, args ...string) table.Recipe {
+	t.Helper()
+	r := table.Recipe{Name: name, Pos: diag.Pos{File: "t.star", Line: 1}, Title: script, MaxBytes: table.OpenEnd}
+	if place != "out" {
+		r.InPlace = compiledOne(t, script, append(args, "inplace", "true")...)
+	}
+	if place != "in" {
+		r.OutOfPlace = compiledOne(t, script, append(args, "inplace", "false")...)
+	}
+	if place == "both" && table.ForBothPlaces(r.InPlace) {
+		r.Both = placed(r.InPlace, false)
+	}
+	return r
+}
+
 // made is a table of recipes.
 func made(t testing.TB, recipes ...table.Recipe) *table.Table {
 	t.Helper()

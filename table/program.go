@@ -34,13 +34,20 @@ func (t *Table) Program(e *Entry, inPlace bool) (*ir.Program, error) {
 	for r := range scratch {
 		scratch[r] = p.Tables.Chunks[3*r+2]
 	}
+	if p.One != nil {
+		out.OneSided = p.One.OneSided(p.Tables.TBs)
+		out.Transport = ir.Transport{}
+	}
 	out.Spec = &ir.Spec{Name: e.Name, Coll: coll, Topo: ir.FullyConnected(e.Ranks), Protocol: p.Protocol, Instances: 1,
 		Buffers: []ir.Buffer{{Name: "input"}, {Name: "output"}, {Name: "scratch", Chunks: scratch}}}
 	if int64(e.Ranks)*p.CountChunks > math.MaxInt32 {
 		return nil, fmt.Errorf("%s: %d ranks with %d chunks each are too many", e.Name, e.Ranks, p.CountChunks)
 	}
-	if err := p.buffers(out); err != nil {
+	if err := p.buffers(out, e.one(coll)); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	if p.One != nil {
+		return out, cuda.Validate(out)
 	}
 	if err := p.steps(out); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
@@ -54,14 +61,29 @@ func (e *Entry) Misfit(inPlace, outOfPlace *ir.Program) error {
 	switch {
 	case inPlace != nil && !sparesInputs(inPlace):
 		return fmt.Errorf("its program in place overwrites inputs that are nobody's output")
+	case e.Memory == Windows && outOfPlace != nil && outOfPlace.OneSided != nil && !sparesInputs(outOfPlace):
+		return fmt.Errorf("its program out of place overwrites inputs")
+	case inPlace != nil && inPlace.OneSided != nil: // one program where they mix, as Decode sees to
+		return nil
 	case e.Mixable && inPlace != nil && outOfPlace != nil && !mixable(inPlace, outOfPlace):
 		return fmt.Errorf("its programs don't send the same messages, so ranks that call in place and ranks that don't couldn't meet")
 	}
 	return nil
 }
 
-// buffers fills in sizes, and checks that the tables lay them out as the collective does.
-func (p *Program) buffers(out *ir.Program) error {
+// one is the collective that the tables lay out buffers for, of a program for coll: where it is
+// for both places, that out of place.
+func (e *Entry) one(coll *ir.Collective) *ir.Collective {
+	if !coll.InPlace || e.InPlace != e.OutOfPlace {
+		return coll
+	}
+	apart := *coll
+	apart.InPlace = false
+	return &apart
+}
+
+// buffers fills in sizes, and checks that the tables lay them out as the collective laid does.
+func (p *Program) buffers(out *ir.Program, laid *ir.Collective) error {
 	c, t := out.Coll, &p.Tables
 	for b := range ir.FirstScratch {
 		out.Buffers[b].Chunks = make([]int32, c.Ranks)
@@ -76,7 +98,7 @@ func (p *Program) buffers(out *ir.Program) error {
 		want := [3]int32{g.Input, g.Output, g.Scratch}
 		for b := range ir.BufferID(3) {
 			at := 3*int(r) + int(b)
-			base, index := c.Canon(r, b, 0)
+			base, index := laid.Canon(r, b, 0)
 			if t.Chunks[at] != want[b] || t.BaseBuf[at] != int32(base) || t.BaseChunk[at] != index {
 				return fmt.Errorf("rank %d lays out buffer %d as no %v does", r, b, c)
 			}

@@ -167,21 +167,22 @@ func (r *reader) program(data []byte) (*Program, error) {
 	r.structure(data, &c)
 	p := &Program{Ranks: c.Ranks, Slots: c.Slots, SlotBytes: c.SlotBytes, CountChunks: c.CountChunks, ScratchChunks: c.ScratchChunks,
 		MaxRegime: c.MaxRegime}
-	direct := c.Protocol == int32(ir.Direct)
+	direct, one := c.Protocol == int32(ir.Direct), c.One != 0
 	switch {
 	case c.Ranks < 1 || c.TBsTotal < 0:
 		return nil, fmt.Errorf("%d ranks with %d thread blocks", c.Ranks, c.TBsTotal)
 	case c.Protocol < 0 || c.Protocol > int32(ir.Direct):
 		return nil, fmt.Errorf("protocol %d is not known", c.Protocol)
+	case one && (c.Slots != 0 || c.SlotBytes != 0 || c.MaxRegime != 1 || c.NSteps != 0 || c.NDeps != 0):
+		return nil, fmt.Errorf("it is one-sided, and has %d slots of %d bytes, %d chunks in a message, %d steps and %d dependencies",
+			c.Slots, c.SlotBytes, c.MaxRegime, c.NSteps, c.NDeps)
 	case direct && (c.Slots != 0 || c.SlotBytes != 0):
 		return nil, fmt.Errorf("protocol Direct has no slots, and this program has %d of %d bytes", c.Slots, c.SlotBytes)
-	case !direct && (c.Slots < 1 || c.Slots > cuda.MaxSlots || c.SlotBytes < 1 || c.SlotBytes > cuda.MaxSlotBytes):
+	case !direct && !one && (c.Slots < 1 || c.Slots > cuda.MaxSlots || c.SlotBytes < 1 || c.SlotBytes > cuda.MaxSlotBytes):
 		return nil, fmt.Errorf("%d slots of %d bytes", c.Slots, c.SlotBytes)
 	case c.CountChunks < 1 || c.CountChunks > math.MaxInt32 || c.ScratchChunks < 0 || c.ScratchChunks > math.MaxInt32 ||
 		c.MaxRegime < 1 || c.MaxRegime > math.MaxInt32:
 		return nil, fmt.Errorf("%d chunks of the count, %d of scratch, %d in a message", c.CountChunks, c.ScratchChunks, c.MaxRegime)
-	case c.Zero != [2]int32{}:
-		return nil, fmt.Errorf("fields that must be 0 are not")
 	}
 	p.Protocol = ir.Protocol(c.Protocol)
 	var err error
@@ -189,14 +190,23 @@ func (r *reader) program(data []byte) (*Program, error) {
 		return nil, err
 	}
 	ranks, tbs := int64(c.Ranks), int64(c.TBsTotal)
-	counts := [8]int64{ranks, tbs, c.NSteps, c.NDeps, 3 * ranks, 3 * ranks, 3 * ranks, c.NDivides}
+	perTB := tbs
+	if one {
+		perTB = 0
+	}
+	counts := [8]int64{ranks, perTB, c.NSteps, c.NDeps, 3 * ranks, 3 * ranks, 3 * ranks, c.NDivides}
 	sizes := [8]int64{1, 1, int64(cuda.StepWords), int64(cuda.DepWords), 1, 1, 1, int64(cuda.DivideWords)}
 	for i, to := range p.arrays() {
 		if *to, err = r.words(c.Tables[i], counts[i], sizes[i]); err != nil {
 			return nil, fmt.Errorf("table %d: %v", i, err)
 		}
 	}
-	return p, p.adds(int64(c.TBsTotal), c.NSteps)
+	if one {
+		if err := r.one(p, c.One, tbs); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.adds(tbs, c.NSteps)
 }
 
 // adds checks that thread blocks and steps add up.
@@ -221,8 +231,8 @@ func (p *Program) adds(tbs, steps int64) error {
 	for r := range p.Ranks {
 		most = max(most, p.Tables.Chunks[3*r+2])
 	}
-	if int64(most) != p.ScratchChunks {
-		return fmt.Errorf("%d chunks of scratch, its tables have %d", p.ScratchChunks, most)
+	if int64(most)*p.scratchTimes() != p.ScratchChunks {
+		return fmt.Errorf("%d chunks of scratch, its tables have %d", p.ScratchChunks, int64(most)*p.scratchTimes())
 	}
 	return nil
 }
@@ -234,7 +244,7 @@ func (r *reader) entry(data []byte) (*Entry, error) {
 	e := &Entry{MinBytes: int64(c.MinBytes), MaxBytes: int64(c.MaxBytes), Multiple: c.Multiple, Alignment: c.Alignment,
 		Collective: Collective(c.Collective), Ranks: c.Ranks, Nodes: c.Nodes, Priority: c.Priority, Root: c.Root,
 		DTypes: DTypes(c.DTypes), Ops: Ops(c.Ops), Memory: Memory(c.Memory), Threads: c.Threads, MaxBlocks: c.MaxBlocks,
-		InPlace: c.InPlace, OutOfPlace: c.OutOfPlace, Mixable: c.Mixable == 1}
+		InPlace: c.InPlace, OutOfPlace: c.OutOfPlace, Mixable: c.Mixable == 1, Unit: c.Unit}
 	var err error
 	if e.Name, err = r.text(c.Name); err != nil {
 		return nil, err
@@ -245,7 +255,7 @@ func (r *reader) entry(data []byte) (*Entry, error) {
 	switch {
 	case !ValidName(e.Name):
 		return nil, fmt.Errorf("the name %q", e.Name)
-	case c.Mixable != 0 && c.Mixable != 1 || c.Zero != [3]int32{}:
+	case c.Mixable != 0 && c.Mixable != 1 || c.Zero != [2]int32{}:
 		return nil, fmt.Errorf("fields that must be 0 are not")
 	}
 	return e, e.sound()
@@ -260,6 +270,8 @@ func (e *Entry) sound() error {
 		return fmt.Errorf("%d ranks on %d nodes", e.Ranks, e.Nodes)
 	case e.MinBytes < 0 || e.MaxBytes < 0 || e.MinBytes > e.MaxBytes:
 		return fmt.Errorf("from %d to %d bytes", uint64(e.MinBytes), uint64(e.MaxBytes))
+	case e.Unit < 1:
+		return fmt.Errorf("chunks in multiples of %d bytes", e.Unit)
 	case e.Multiple < 1 || e.Alignment < 1 || e.Alignment&(e.Alignment-1) != 0:
 		return fmt.Errorf("counts in multiples of %d at an alignment of %d bytes", e.Multiple, e.Alignment)
 	case e.Root < ir.None || e.Root >= e.Ranks || e.Root != ir.None && !e.Collective.Rooted():
@@ -298,8 +310,15 @@ func (t *Table) fits(e *Entry) error {
 			return fmt.Errorf("%d ranks, its program has %d", e.Ranks, p.Ranks)
 		case p.CountChunks != e.Multiple:
 			return fmt.Errorf("counts in multiples of %d, its program cuts them into %d chunks", e.Multiple, p.CountChunks)
-		case (p.Protocol == ir.Direct) != (e.Memory == Windows):
+		case p.unit() != e.Unit:
+			return fmt.Errorf("chunks in multiples of %d bytes, of its program in multiples of %d", e.Unit, p.unit())
+		case p.One == nil && (p.Protocol == ir.Direct) != (e.Memory == Windows):
 			return fmt.Errorf("memory %v with a program of protocol %v", e.Memory, p.Protocol)
+		}
+		if p.One != nil {
+			if err := e.fitsOne(p); err != nil {
+				return err
+			}
 		}
 		for _, n := range p.Tables.TBs {
 			most = max(most, n)

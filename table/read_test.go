@@ -18,11 +18,27 @@ func small() *Table {
 	p := Program{Title: "nothing", Ranks: 2, Protocol: ir.LL, Slots: 8, SlotBytes: 4096, CountChunks: 2, ScratchChunks: 1, MaxRegime: 71,
 		Tables: cuda.Tables{TBs: []int32{1, 0}, StepsPerTB: []int32{1}, Steps: make([]int32, cuda.StepWords), Chunks: []int32{2, 4, 1, 2, 4, 0},
 			BaseBuf: []int32{0, 1, 2, 0, 1, 2}, BaseChunk: make([]int32, 6)}}
-	e := Entry{Name: "one", Source: "t.star:3", Collective: AllGather, Ranks: 2, Nodes: 1, Root: ir.None, MaxBytes: OpenEnd, Multiple: 2, Alignment: 1,
+	e := Entry{Name: "one", Source: "t.star:3", Collective: AllGather, Ranks: 2, Nodes: 1, Root: ir.None, MaxBytes: OpenEnd, Multiple: 2, Unit: 1, Alignment: 1,
 		DTypes: AllDTypes(), Ops: NoOps, MaxBlocks: 1, InPlace: ir.None}
 	two := e
 	two.Name, two.MinBytes, two.Source = "two", 4096, "t.star:4"
 	return &Table{MadeBy: "test", ABI: cuda.ABI, Entries: []Entry{e, two}, Programs: []Program{p}}
+}
+
+// smallOne is small with a one-sided program, of one operation that lets threads meet.
+func smallOne() *Table {
+	x := small()
+	p := &x.Programs[0]
+	p.Protocol, p.Slots, p.SlotBytes, p.MaxRegime, p.ScratchChunks = ir.Simple, 0, 0, 1, 2
+	p.Tables.StepsPerTB, p.Tables.Steps = nil, nil
+	op := make([]int32, cuda.OpWords)
+	op[13] = 1 // of one part
+	p.One = &cuda.OneTables{Blocks: []int32{0, 1}, NChannels: []int32{0, 1}, Channels: []int32{int32(ir.ChannelMemory), 0, ir.None, 0},
+		NSemaphores: []int32{1, 0}, Semaphores: []int32{3}, Ops: op, Operands: []int32{1, 2, 0, 1, 0, 0}, DoubleScratch: true, Alignment: 16, Threads: 64}
+	for i := range x.Entries {
+		x.Entries[i].Unit = 16
+	}
+	return x
 }
 
 // file is a table as bytes.
@@ -72,7 +88,7 @@ func TestCorrupt(t *testing.T) {
 		{"cut", func(b []byte) []byte { return b[:len(b)-1] }, "says it has"},
 		{"longer", func(b []byte) []byte { return append(b, 0) }, "says it has"},
 		{"magic", put32(0, 0), "it doesn't begin with MSCCLTAB"},
-		{"version", put32(8, 2), "its format has version 2, want 1"},
+		{"version", put32(8, 1), "its format has version 1, want 2"},
 		{"header", put32(12, 96), "its header has 96 bytes, want 112"},
 		{"digest", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, "its digest is"},
 		{"header's zero", put32(60, 1), "fields of the header that must be 0 are not"},
@@ -112,6 +128,8 @@ func TestCorrupt(t *testing.T) {
 		{"two that can't meet", put32(entry0+88, 0), "entry 0: it has two programs that can't meet"},
 		{"mixable", put32(entry0+96, 1), "entry 0: it mixes places and has no two programs"},
 		{"mixable 2", put32(entry0+96, 2), "entry 0: fields that must be 0 are not"},
+		{"unit", put32(entry0+100, 0), "entry 0: chunks in multiples of 0 bytes"},
+		{"another unit", put32(entry0+100, 16), "entry 0: chunks in multiples of 16 bytes, of its program in multiples of 1"},
 		{"entry's zero", put32(entry0+108, 1), "entry 0: fields that must be 0 are not"},
 		{"same name", func(b []byte) []byte { copy(b[entry1:entry1+8], b[entry0:entry0+8]); return reseal(b) }, `two entries are called "one"`},
 		{"table beyond", put64(program0+16, 1<<30), "program 0: table 2: 1 elements of 48 bytes"},
@@ -136,7 +154,7 @@ func TestCorrupt(t *testing.T) {
 		{"slots", put32(program0+136, 0), "program 0: 0 slots of 4096 bytes"},
 		{"protocol", put32(program0+140, 4), "program 0: protocol 4 is not known"},
 		{"Direct with slots", put32(program0+140, 3), "program 0: protocol Direct has no slots"},
-		{"program's zero", put32(program0+148, 1), "program 0: fields that must be 0 are not"},
+		{"one-sided with slots", put32(program0+144, 112), "program 0: it is one-sided, and has 8 slots of 4096 bytes, 71 chunks in a message, 1 steps and 0 dependencies"},
 	} {
 		_, err := Decode(c.change(slices.Clone(file(t, small()))))
 		if err == nil || !strings.HasPrefix(err.Error(), "this is no valid table of algorithms: ") || !strings.Contains(err.Error(), c.want) ||
@@ -151,7 +169,7 @@ func TestCorrupt(t *testing.T) {
 func TestEveryByteCounts(t *testing.T) {
 	none := small()
 	none.Entries, none.Programs = nil, nil
-	for _, x := range []*Table{small(), none} {
+	for _, x := range []*Table{small(), smallOne(), none} {
 		data := file(t, x)
 		for i := range data {
 			right := data[i]
@@ -177,6 +195,11 @@ func TestEveryByteCounts(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawTable(t)
+		if rapid.Bool().Draw(t, "one-sided") {
+			x = smallOne()
+			x.Programs[0].One.Threads = rapid.Int32Range(1, 1024).Draw(t, "threads")
+			x.Programs[0].One.Semaphores[0] = rapid.Int32().Draw(t, "semaphore")
+		}
 		data := file(t, x)
 		got, err := Decode(data)
 		if err != nil {
@@ -239,7 +262,7 @@ func drawEntry(t *rapid.T, x *Table, i int) Entry {
 	p := &x.Programs[at]
 	e := Entry{Name: "e" + strings.Repeat("x", i), Source: "ä.star:" + strings.Repeat("1", i+1), Collective: rapid.SampledFrom(Collectives()).Draw(t, "collective"),
 		Ranks: p.Ranks, Nodes: 1, Root: ir.None, Priority: int32(rapid.IntRange(-2, 2).Draw(t, "priority")), MinBytes: rapid.Int64Range(0, 1<<20).Draw(t, "from"),
-		MaxBytes: OpenEnd, Multiple: p.CountChunks, Alignment: 1 << rapid.IntRange(0, 8).Draw(t, "alignment"), DTypes: DTypes(rapid.IntRange(1, 1<<12-1).Draw(t, "dtypes")),
+		MaxBytes: OpenEnd, Multiple: p.CountChunks, Unit: 1, Alignment: 1 << rapid.IntRange(0, 8).Draw(t, "alignment"), DTypes: DTypes(rapid.IntRange(1, 1<<12-1).Draw(t, "dtypes")),
 		Ops: NoOps, Threads: int32(32 * rapid.IntRange(0, 16).Draw(t, "threads")), InPlace: ir.None, OutOfPlace: int32(at)}
 	if p.Protocol == ir.Direct {
 		e.Memory = Windows
@@ -265,13 +288,15 @@ func drawEntry(t *rapid.T, x *Table, i int) Entry {
 // Whatever the bytes are, reading them gives a table or a sentence; a table that was read
 // can be written, chosen from, linted and taken apart.
 func FuzzDecode(f *testing.F) {
-	data := file(f, small())
-	f.Add(data)
 	f.Add([]byte(magic))
-	for at := headerBytes; at < len(data); at += 4 {
-		changed := slices.Clone(data)
-		binary.LittleEndian.PutUint32(changed[at:], 0xffffffff)
-		f.Add(reseal(changed))
+	for _, x := range []*Table{small(), smallOne()} {
+		data := file(f, x)
+		f.Add(data)
+		for at := headerBytes; at < len(data); at += 4 {
+			changed := slices.Clone(data)
+			binary.LittleEndian.PutUint32(changed[at:], 0xffffffff)
+			f.Add(reseal(changed))
+		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) >= headerBytes {

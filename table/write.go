@@ -87,7 +87,7 @@ func (w *writer) entry(e *Entry) *cEntry {
 	c := &cEntry{Name: w.text(e.Name), Source: w.text(e.Source), MinBytes: uint64(e.MinBytes), MaxBytes: uint64(e.MaxBytes),
 		Multiple: e.Multiple, Alignment: e.Alignment, Collective: int32(e.Collective), Ranks: e.Ranks, Nodes: e.Nodes,
 		Priority: e.Priority, Root: e.Root, DTypes: uint32(e.DTypes), Ops: uint32(e.Ops), Memory: int32(e.Memory),
-		Threads: e.Threads, MaxBlocks: e.MaxBlocks, InPlace: e.InPlace, OutOfPlace: e.OutOfPlace}
+		Threads: e.Threads, MaxBlocks: e.MaxBlocks, InPlace: e.InPlace, OutOfPlace: e.OutOfPlace, Unit: e.Unit}
 	if e.Mixable {
 		c.Mixable = 1
 	}
@@ -95,11 +95,31 @@ func (w *writer) entry(e *Entry) *cEntry {
 }
 
 func (w *writer) program(p *Program) *cProgram {
-	c := &cProgram{Title: w.text(p.Title), NSteps: int64(p.Steps()), NDeps: int64(len(p.Tables.Deps) / cuda.DepWords),
+	c := &cProgram{Title: w.text(p.Title), NSteps: int64(len(p.Tables.Steps) / cuda.StepWords), NDeps: int64(len(p.Tables.Deps) / cuda.DepWords),
 		NDivides: int64(len(p.Tables.Divides) / cuda.DivideWords), SlotBytes: p.SlotBytes, CountChunks: p.CountChunks,
 		ScratchChunks: p.ScratchChunks, MaxRegime: p.MaxRegime, Ranks: p.Ranks, TBsTotal: int32(len(p.Tables.StepsPerTB)),
 		Slots: p.Slots, Protocol: int32(p.Protocol)}
+	if p.One != nil {
+		c.TBsTotal = int32(len(p.One.Blocks) / cuda.SpanWords)
+		c.One = w.blob(encoded(w.one(p.One)))
+	}
 	for i, words := range p.arrays() {
+		c.Tables[i] = w.blob(wordBytes(*words))
+	}
+	return c
+}
+
+func (w *writer) one(o *cuda.OneTables) *cOne {
+	c := &cOne{NOps: int64(len(o.Ops) / cuda.OpWords), NOperands: int64(len(o.Operands) / cuda.OperandWords), NRefs: int64(len(o.Refs)),
+		AllChannels: int64(len(o.Channels) / cuda.ChannelWords), AllSemaphores: int64(len(o.Semaphores)),
+		Alignment: o.Alignment, Threads: o.Threads}
+	if o.Packets {
+		c.Packets = 1
+	}
+	if o.DoubleScratch {
+		c.DoubleScratch = 1
+	}
+	for i, words := range oneArrays(o) {
 		c.Tables[i] = w.blob(wordBytes(*words))
 	}
 	return c

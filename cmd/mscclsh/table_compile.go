@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/mscclsh/mscclsh/algorithms"
-	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/compiler"
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
@@ -19,10 +18,19 @@ import (
 
 // traced is a script that was run with some arguments.
 type traced struct {
-	dag    *ir.ChunkDAG
+	dag    *ir.ChunkDAG // of sends and receives
+	one    *ir.OneTrace // or one-sided
 	pos    diag.Pos
 	params []string
 	err    error
+}
+
+// coll is the collective of its program.
+func (t *traced) coll() *ir.Collective {
+	if t.one != nil {
+		return t.one.Coll
+	}
+	return t.dag.Coll
 }
 
 func (t *traced) has(param string) bool { return slices.Contains(t.params, param) }
@@ -87,8 +95,8 @@ func (k *kitchen) run(ctx context.Context, file string, args []starlib.Algorithm
 	case err != nil:
 	case len(script.Programs) != 1:
 		t.err = diag.Errorf(diag.Pos{File: file}, "table", "the script makes %s, and an entry of a table has one", plural(int64(len(script.Programs)), "program"))
-	case script.Programs[0].DAG == nil:
-		t.err = diag.Errorf(script.Programs[0].Pos, "one-sided", "the program is one of puts and signals, and the library runs programs of sends and receives")
+	case script.Programs[0].One != nil:
+		t.one, t.pos = script.Programs[0].One, script.Programs[0].Pos
 	default:
 		t.dag, t.pos = script.Programs[0].DAG, script.Programs[0].Pos
 		if t.dag.Protocol == ir.AutoProtocol {
@@ -127,8 +135,8 @@ func (k *kitchen) cook(ctx context.Context, d *dish, base table.Recipe) (*table.
 		places = []string{"false", "true"}
 	case t.has("inplace"):
 		places = []string{d.call.InPlace}
-	case d.call.InPlace != "" && d.call.InPlace != fmt.Sprint(t.dag.Coll.InPlace):
-		return nil, wrong(d.call, "inplace", "inplace: %s has no such parameter, its program is %s", d.call.Script, modeName(t.dag.Coll.InPlace))
+	case d.call.InPlace != "" && d.call.InPlace != fmt.Sprint(t.coll().InPlace):
+		return nil, wrong(d.call, "inplace", "inplace: %s has no such parameter, its program is %s", d.call.Script, modeName(t.coll().InPlace))
 	}
 	for _, place := range places {
 		args := d.args
@@ -147,6 +155,9 @@ func (k *kitchen) cook(ctx context.Context, d *dish, base table.Recipe) (*table.
 		if r.Name == "" {
 			r.Name = k.name(d, p)
 		}
+	}
+	if err := k.unite(ctx, d, t, &r); err != nil {
+		return nil, err
 	}
 	r.Title = title(seenFrom(k.source, d.call.Script), d)
 	return &r, nil
@@ -177,6 +188,9 @@ func (k *kitchen) program(ctx context.Context, d *dish, args []starlib.Algorithm
 	high := d.high
 	if high == table.OpenEnd {
 		high = 0
+	}
+	if t.one != nil {
+		return k.oneSided(ctx, d, t)
 	}
 	res, err := compiler.Compile(ctx, t.dag, compiler.Options{Target: ir.TargetNative, MinBytes: d.low, MaxBytes: high})
 	if err != nil {
@@ -211,19 +225,23 @@ func unsafeRange(d *dish, low, high int64) error {
 // judge refuses what doesn't hold at all sizes.
 func (k *kitchen) judge(ctx context.Context, d *dish, t *traced, p *ir.Program) error {
 	k.s.begin("checking " + title(d.call.Script, d))
-	rep, err := checker.Check(ctx, p, checker.Options{MinBytes: p.MinBytes, MaxBytes: p.MaxBytes})
+	rep, err := checkWindow(ctx, p)
 	if err != nil {
 		return err
 	}
-	if rep.OK {
+	if holds(rep) {
 		return nil
 	}
 	if rep.SafeMaxBytes > 0 && rep.SafeMaxBytes >= d.low {
 		return unsafeRange(d, p.MinBytes, rep.SafeMaxBytes)
 	}
-	m := wrong(d.call, "unsafe", "%s on %d ranks, %s, doesn't hold: %s", d.call.Script, d.coll.Ranks, modeName(p.Coll.InPlace), rep.Summary())
+	how := "doesn't hold"
+	if rep.OK {
+		how = "doesn't hold where launches follow each other"
+	}
+	m := wrong(d.call, "unsafe", "%s on %d ranks, %s, %s: %s", d.call.Script, d.coll.Ranks, modeName(p.Coll.InPlace), how, rep.Summary())
 	for _, found := range rep.Messages {
-		if found.Severity != diag.Error || len(m.Notes) >= maxTableNotes {
+		if !against(found) || len(m.Notes) >= maxTableNotes {
 			continue
 		}
 		at := found.Pos

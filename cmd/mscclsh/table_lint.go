@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mscclsh/mscclsh/checker"
 	"github.com/mscclsh/mscclsh/internal/diag"
 	"github.com/mscclsh/mscclsh/ir"
 	"github.com/mscclsh/mscclsh/table"
@@ -90,13 +89,13 @@ func (s *Session) judgeTable(ctx context.Context, t *table.Table) (diag.List, er
 
 // judgeEntry says what is wrong with a program in its entry's range, if anything is.
 func judgeEntry(ctx context.Context, e *table.Entry, p *ir.Program) (*diag.Message, error) {
-	rep, err := checker.Check(ctx, p, checker.Options{MinBytes: p.MinBytes, MaxBytes: p.MaxBytes})
-	if err != nil || rep.OK {
+	rep, err := checkWindow(ctx, p)
+	if err != nil || holds(rep) {
 		return nil, err
 	}
 	m := diag.Errorf(e.Pos(), "unsafe-range", "%s, %s: unsafe range %s: %s", e.Name, modeName(p.Coll.InPlace), e.Range(), rep.Summary())
 	for _, found := range rep.Messages {
-		if found.Severity == diag.Error && len(m.Notes) < maxTableNotes {
+		if against(found) && len(m.Notes) < maxTableNotes {
 			m.Note(diag.Pos{}, "%s", found.Text)
 		}
 	}

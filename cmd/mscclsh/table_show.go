@@ -25,6 +25,7 @@ type TableEntry struct {
 	MinBytes   int64    `json:"min_bytes"`
 	MaxBytes   *int64   `json:"max_bytes"` // null: no upper end
 	Multiple   int64    `json:"multiple"`
+	Unit       int32    `json:"unit"` // bytes that a chunk must be a multiple of
 	DTypes     []string `json:"dtypes"`
 	Ops        []string `json:"ops"`
 	Memory     string   `json:"memory"`
@@ -33,6 +34,7 @@ type TableEntry struct {
 	Place      string   `json:"place"`
 	Mixable    bool     `json:"mixable"`
 	Protocol   string   `json:"protocol"`
+	OneSided   bool     `json:"one_sided"`
 	Program    string   `json:"program"`
 	Steps      int      `json:"steps"`
 	Reason     string   `json:"reason,omitempty"` // of explain: why it isn't chosen
@@ -50,7 +52,7 @@ type TableReport struct {
 
 func jsonEntry(t *table.Table, e *table.Entry) TableEntry {
 	j := TableEntry{Name: e.Name, Source: e.Source, Collective: e.Collective.String(), Ranks: e.Ranks, Nodes: e.Nodes,
-		Priority: e.Priority, MinBytes: e.MinBytes, Multiple: e.Multiple, DTypes: []string{}, Ops: []string{}, Memory: e.Memory.String(),
+		Priority: e.Priority, MinBytes: e.MinBytes, Multiple: e.Multiple, Unit: e.Unit, DTypes: []string{}, Ops: []string{}, Memory: e.Memory.String(),
 		Threads: e.Threads, MaxBlocks: e.MaxBlocks, Place: e.Place(), Mixable: e.Mixable}
 	if e.Root != none {
 		j.Root = &e.Root
@@ -69,7 +71,7 @@ func jsonEntry(t *table.Table, e *table.Entry) TableEntry {
 		}
 	}
 	p := entryProgram(t, e)
-	j.Protocol, j.Program, j.Steps = p.Protocol.String(), p.Title, p.Steps()
+	j.Protocol, j.OneSided, j.Program, j.Steps = p.Protocol.String(), p.One != nil, p.Title, p.Steps()
 	return j
 }
 
@@ -121,9 +123,16 @@ func tableText(t *table.Table) string {
 		if e.Nodes > 1 {
 			ranks += fmt.Sprintf("/%d", e.Nodes)
 		}
+		count, protocol := fmt.Sprintf("*%d", e.Multiple), entryProgram(t, e).Protocol.String()
+		if e.Unit > 1 {
+			count += fmt.Sprintf("/%dB", e.Unit)
+		}
+		if entryProgram(t, e).One != nil {
+			protocol = "one-sided " + protocol
+		}
 		rows = append(rows, []string{e.Collective.String(), ranks, root, e.Range(), e.Memory.String(), fmt.Sprint(e.Priority),
-			fmt.Sprintf("*%d", e.Multiple), e.DTypes.String(), e.Ops.String(), e.Place(), fmt.Sprint(e.MaxBlocks),
-			entryProgram(t, e).Protocol.String(), e.Name, e.Source})
+			count, e.DTypes.String(), e.Ops.String(), e.Place(), fmt.Sprint(e.MaxBlocks),
+			protocol, e.Name, e.Source})
 	}
 	var b strings.Builder
 	writeAligned(&b, rows)

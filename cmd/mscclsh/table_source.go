@@ -172,7 +172,7 @@ func (k *kitchen) dishes(ctx context.Context, a *starlib.Algorithm, args []starl
 	if err != nil {
 		return nil, err
 	}
-	c := t.dag.Coll
+	c := t.coll()
 	coll, known := table.OfKind(c.Kind)
 	switch {
 	case !known:

@@ -85,7 +85,7 @@ type (
 )
 
 // abiVersion is MSCCLSH_ABI.
-const abiVersion = 4
+const abiVersion = 5
 
 // What a call returns: MSCCLSH_E*.
 const (

@@ -219,8 +219,6 @@ func (f *flat) checkOneSize(l *runtime.Layout, nBytes int64, op runtime.ReduceOp
 		return diag.Errorf(diag.Pos{}, "size", "run: %d bytes can't be cut into %d chunks that are multiples of %d bytes",
 			nBytes, l.Chunks, align).Suggest("take a multiple of %d", unit)
 	}
-	fixed := map[ir.Reduction]runtime.ReduceOp{ir.ReduceSum: runtime.Sum, ir.ReduceMin: runtime.Min, ir.ReduceMax: runtime.Max,
-		ir.ReduceProd: runtime.Prod}
 	return f.eachOp(func(at *oneAt) error {
 		bad := func(code, format string, args ...any) *diag.Message {
 			return diag.Errorf(f.prog.Pos(at.op.Pos), code, "run: rank %d thread block %d op %s (%v): "+format,
@@ -230,7 +228,7 @@ func (f *flat) checkOneSize(l *runtime.Layout, nBytes int64, op runtime.ReduceOp
 		if at.op.Kind == ir.OpPipeline && (unit%size != 0 || o.Packets && unit%packetData != 0) {
 			return bad("dtype", "units of %d bytes cut %v elements of %d", unit, l.DType, size)
 		}
-		fix, ok := fixed[at.op.Reduce]
+		fix, ok := fixedReductions[at.op.Reduce]
 		if !ok || fix == op || fix == runtime.Sum && op == runtime.Avg {
 			return nil
 		}

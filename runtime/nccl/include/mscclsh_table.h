@@ -4,8 +4,9 @@
 // All numbers are little-endian; every offset counts bytes from the start of the file,
 // is a multiple of 16 and lies inside it. That of an array without elements is 0. Strings
 // are UTF-8, end with a zero byte, and have at most 65536 bytes. The steps and the other
-// tables of a program are the arrays of mscclsh_program (mscclsh_cuda.h) as they are, so
-// that a program is handed to mscclsh_load where it lies.
+// tables of a program are the arrays of mscclsh_program, or of mscclsh_one_program
+// (mscclsh_cuda.h), as they are, so that a program is handed to mscclsh_load or to
+// mscclsh_one_load where it lies.
 //
 // What a call is looked up by: its collective, its bytes, the number of ranks and
 // nodes, data type, operation, root, and whether it is in place. The bytes of a call
@@ -26,7 +27,8 @@
 //   root                       the entry has one, and it is another
 //   place                      the entry is for windows and has no program for the call's place
 //   bytes                      the count is 0, or the bytes lie outside of [min_bytes, max_bytes]
-//   multiple                   the count is no multiple of the entry's
+//   multiple                   the count is no multiple of the entry's, or the bytes of
+//                              count / multiple elements are none of its unit
 //   memory                     the entry is for windows, and the buffers are not in windows, or
 //                              the collective has a root
 //   ctas                       max_blocks is more than the communicator allows
@@ -50,7 +52,7 @@ extern "C" {
 #endif
 
 #define MSCCLSH_TABLE_MAGIC "MSCCLTAB"
-#define MSCCLSH_TABLE_VERSION 1
+#define MSCCLSH_TABLE_VERSION 2
 
 // Collectives.
 enum {
@@ -69,7 +71,8 @@ enum {
 // What an entry demands of buffers.
 enum {
   MSCCLSH_ANY_MEMORY = 0,
-  // Both buffers in windows that were registered collectively (Direct). Only collectives in
+  // Both buffers in windows that were registered collectively (Direct, and one-sided programs
+  // that touch other ranks' input or output). Only collectives in
   // which every rank uses both can have it: allreduce, allgather, reducescatter, alltoall. In
   // others a rank that passes no buffer can't know whether its peers' are registered.
   MSCCLSH_WINDOWS = 1
@@ -118,8 +121,11 @@ typedef struct {
   // counts as scratch (reason "scratch"), on all ranks alike, since one can't see what another
   // needs: with a program out of place the smaller of input and output, else the bytes of
   // the call. What is mixable, and what demands windows, takes none.
+  // One-sided programs mix with themselves alone: in_place and out_of_place are one program,
+  // made for calls out of place, that writes no input and holds in place too.
   int32_t mixable;
-  int32_t zero[3];
+  int32_t unit;  // bytes that a chunk must be a multiple of: a one-sided program's alignment, or 1
+  int32_t zero[2];
 } mscclsh_table_entry;
 
 typedef struct {
@@ -136,15 +142,36 @@ typedef struct {
   int64_t slot_bytes;
   int64_t
       count_chunks;  // chunks that the call's count is cut into: chunk bytes are count*size/this
-  int64_t scratch_chunks;  // of the rank that has most
+  // Of the rank that has most; of a one-sided program times what packets (2) and halves (2)
+  // take.
+  int64_t scratch_chunks;
   // A message carries at most this many chunks whatever fits into a slot. The regime of a
   // call is min(max(slot_bytes / chunk_bytes, 1), max_regime), or max_regime without slots,
-  // where chunk_bytes = count * size of an element / count_chunks.
+  // where chunk_bytes = count * size of an element / count_chunks. One-sided programs have 1.
   int64_t max_regime;
   int32_t ranks, tbs_total;
   int32_t slots, protocol;
-  int32_t zero[2];
+  // Offset of a mscclsh_table_one; 0: it sends and receives. A one-sided program has no steps,
+  // dependencies and slots, steps_per_tb is 0, and its protocol is LL where it has packets,
+  // else Simple.
+  uint64_t one;
 } mscclsh_table_program;
+
+// What a one-sided program has beside: the rest of mscclsh_one_program.
+typedef struct {
+  uint64_t blocks;        // mscclsh_span[tbs_total]
+  uint64_t n_channels;    // int32[ranks]
+  uint64_t channels;      // mscclsh_channel[all_channels]
+  uint64_t n_semaphores;  // int32[ranks]
+  uint64_t semaphores;    // int32[all_semaphores]
+  uint64_t ops;           // mscclsh_op[n_ops]
+  uint64_t operands;      // mscclsh_operand[n_operands]
+  uint64_t refs;          // int32[n_refs]
+  int64_t n_ops, n_operands, n_refs;
+  int64_t all_channels, all_semaphores;
+  int32_t packets, double_scratch;
+  int32_t alignment, threads;
+} mscclsh_table_one;
 
 #ifdef __cplusplus
 }

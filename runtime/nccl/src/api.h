@@ -24,10 +24,6 @@ ncclResult_t guarded(F f) try {
   return ncclSystemError;
 }
 
-// take carries a collective call out, or notes it in a group, if a program serves it;
-// false: it is NCCL's.
-bool take(const Request &r, ncclResult_t *result);
-
 }  // namespace mscclsh::nccl
 
 #endif

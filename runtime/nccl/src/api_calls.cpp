@@ -6,18 +6,6 @@ namespace mscclsh::nccl {
 
 namespace {
 
-// whole says whether a call is one that NCCL would carry out as well. What it would refuse
-// goes to it, to be refused in its words.
-bool whole(const Rank &rank, const Request &r) {
-  if (r.root < 0 || r.root >= rank.ranks) return false;
-  const Buffers b = {r.collective, rank.rank, rank.ranks, r.root, 1, r.send, r.recv};
-  return (b.send_bytes() == 0 || r.send != nullptr) && (b.recv_bytes() == 0 || r.recv != nullptr);
-}
-
-}  // namespace
-
-namespace {
-
 // early refuses what comes before a communicator that doesn't block is ready: NCCL may be,
 // and would take it, and other ranks may have a program for it by then. It returns whether
 // it has. The same holds for what comes before calls that wait for NCCL.
@@ -43,18 +31,17 @@ bool waits_for_nccl(const Rank &rank) {
          state == ncclInProgress;
 }
 
-}  // namespace
-
-bool take(const Request &r, ncclResult_t *result) {
-  if (passing()) return false;
-  Rank *const rank = find(r.comm);
-  if (rank == nullptr) return false;
+// take carries a collective call of a rank out, or notes it in a group, if a program serves
+// it; false: it is NCCL's.
+bool take(Rank *rank, const Request &r, ncclResult_t *result) {
   if (early(rank, result)) return true;
+  if (rank->unanswered()) {
+    last_error() = rank->error();
+    *result = rank->broken;
+    return true;
+  }
   if (!rank->ready() || rank->finalized || waits_for_nccl(*rank)) return false;
-  int32_t entry = -1;
-  if (rank->engine->serves(r.collective) || options().log_choice)
-    entry = whole(*rank, r) ? rank->calls->choose(r) : -1;
-  if (options().stats) (entry < 0 ? stats().left : stats().ours)[r.collective]++;
+  const int32_t entry = entry_of(rank, r);
   if (entry < 0) return false;
   *result = ncclSuccess;
   if (group().open())
@@ -64,20 +51,48 @@ bool take(const Request &r, ncclResult_t *result) {
   return true;
 }
 
-namespace {
+// holds is whether a call waits for the end of its group, because all ranks' may be in it.
+bool holds(const Rank &rank) {
+  if (!group().open() || !rank.ready() || rank.finalized) return false;
+  if (!rank.opens_windows || !rank.engine->one_process()) return false;
+  // What comes behind a call that is held is held too.
+  return !rank.engine->apart || group().holds(rank.comm);
+}
+
+// noted counts a call that was given to NCCL or a program, and returns its result.
+ncclResult_t noted(Rank *rank, ncclResult_t result) {
+  if (rank == nullptr) return result;
+  rank->calls_made++;
+  if (result != ncclSuccess && result != ncclInProgress && rank->ready())
+    rank->engine->apart = true;
+  return result;
+}
 
 template <class F>
 ncclResult_t collective(const Request &r, F real_call) {
   return guarded([&] {
+    Rank *const rank = passing() ? nullptr : find(r.comm);
+    if (rank == nullptr) return real_call();
+    if (holds(*rank)) {
+      group().add(Held{r.comm, r, rank->calls_made++, real_call});
+      return ncclSuccess;
+    }
     ncclResult_t result;
-    return take(r, &result) ? result : real_call();
+    return noted(rank, take(rank, r, &result) ? result : real_call());
   });
 }
 
-// With a configuration of its own a call is NCCL's, on all ranks: it is the same on each.
+// With a configuration of its own a call is NCCL's, on all ranks: it is the same on each. It
+// can't be held, as the configuration is the caller's, nor can what comes before it.
 template <class F>
 ncclResult_t configured(const Request &r, const ncclCollConfig_t *config, F real_call) {
-  return config != nullptr ? real_call() : collective(r, real_call);
+  if (config == nullptr) return collective(r, real_call);
+  return guarded([&] {
+    Rank *const rank = passing() ? nullptr : find(r.comm);
+    if (rank == nullptr) return real_call();
+    const ncclResult_t before = group().open() ? group().deliver(r.comm) : ncclSuccess;
+    return noted(rank, before != ncclSuccess ? before : real_call());
+  });
 }
 
 // message is a send or a receive. In a group it may become part of an alltoall.
@@ -88,8 +103,9 @@ ncclResult_t message(const Message &m, F real_call) {
     Rank *const rank = find(m.comm);
     ncclResult_t refused;
     if (rank != nullptr && early(rank, &refused)) return refused;
-    if (!options().group_alltoall || !group().open()) return real_call();
-    if (rank == nullptr || !rank->ready() || rank->finalized ||
+    if (rank == nullptr || !group().open()) return real_call();
+    group().pass_by(m.comm);
+    if (!options().group_alltoall || !rank->ready() || rank->finalized ||
         !rank->engine->serves(MSCCLSH_ALLTOALL))
       return real_call();
     group().add(m);
@@ -108,7 +124,7 @@ MSCCLSH_EXPORT ncclResult_t ncclAllReduce(const void *in, void *out, size_t coun
                                           ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                           cudaStream_t stream) {
   return collective({MSCCLSH_ALLREDUCE, in, out, count, dtype_of(type), op_of(op), 0, comm, stream},
-                    [&] { return real().AllReduce(in, out, count, type, op, comm, stream); });
+                    [=] { return real().AllReduce(in, out, count, type, op, comm, stream); });
 }
 MSCCLSH_P(AllReduce);
 
@@ -116,7 +132,7 @@ MSCCLSH_EXPORT ncclResult_t ncclAllGather(const void *in, void *out, size_t coun
                                           ncclDataType_t type, ncclComm_t comm,
                                           cudaStream_t stream) {
   return collective({MSCCLSH_ALLGATHER, in, out, count, dtype_of(type), 0, 0, comm, stream},
-                    [&] { return real().AllGather(in, out, count, type, comm, stream); });
+                    [=] { return real().AllGather(in, out, count, type, comm, stream); });
 }
 MSCCLSH_P(AllGather);
 
@@ -125,7 +141,7 @@ MSCCLSH_EXPORT ncclResult_t ncclReduceScatter(const void *in, void *out, size_t 
                                               cudaStream_t stream) {
   return collective(
       {MSCCLSH_REDUCESCATTER, in, out, count, dtype_of(type), op_of(op), 0, comm, stream},
-      [&] { return real().ReduceScatter(in, out, count, type, op, comm, stream); });
+      [=] { return real().ReduceScatter(in, out, count, type, op, comm, stream); });
 }
 MSCCLSH_P(ReduceScatter);
 
@@ -133,14 +149,14 @@ MSCCLSH_EXPORT ncclResult_t ncclBroadcast(const void *in, void *out, size_t coun
                                           ncclDataType_t type, int root, ncclComm_t comm,
                                           cudaStream_t stream) {
   return collective({MSCCLSH_BROADCAST, in, out, count, dtype_of(type), 0, root, comm, stream},
-                    [&] { return real().Broadcast(in, out, count, type, root, comm, stream); });
+                    [=] { return real().Broadcast(in, out, count, type, root, comm, stream); });
 }
 MSCCLSH_P(Broadcast);
 
 MSCCLSH_EXPORT ncclResult_t ncclBcast(void *at, size_t count, ncclDataType_t type, int root,
                                       ncclComm_t comm, cudaStream_t stream) {
   return collective({MSCCLSH_BROADCAST, at, at, count, dtype_of(type), 0, root, comm, stream},
-                    [&] { return real().Bcast(at, count, type, root, comm, stream); });
+                    [=] { return real().Bcast(at, count, type, root, comm, stream); });
 }
 MSCCLSH_P(Bcast);
 
@@ -149,7 +165,7 @@ MSCCLSH_EXPORT ncclResult_t ncclReduce(const void *in, void *out, size_t count, 
                                        cudaStream_t stream) {
   return collective(
       {MSCCLSH_REDUCE_TO_ROOT, in, out, count, dtype_of(type), op_of(op), root, comm, stream},
-      [&] { return real().Reduce(in, out, count, type, op, root, comm, stream); });
+      [=] { return real().Reduce(in, out, count, type, op, root, comm, stream); });
 }
 MSCCLSH_P(Reduce);
 
@@ -157,14 +173,14 @@ MSCCLSH_EXPORT ncclResult_t ncclAlltoAll(const void *in, void *out, size_t count
                                          ncclDataType_t type, ncclComm_t comm,
                                          cudaStream_t stream) {
   return collective({MSCCLSH_ALLTOALL, in, out, count, dtype_of(type), 0, 0, comm, stream},
-                    [&] { return real().AlltoAll(in, out, count, type, comm, stream); });
+                    [=] { return real().AlltoAll(in, out, count, type, comm, stream); });
 }
 MSCCLSH_P(AlltoAll);
 
 MSCCLSH_EXPORT ncclResult_t ncclGather(const void *in, void *out, size_t count, ncclDataType_t type,
                                        int root, ncclComm_t comm, cudaStream_t stream) {
   return collective({MSCCLSH_GATHER, in, out, count, dtype_of(type), 0, root, comm, stream},
-                    [&] { return real().Gather(in, out, count, type, root, comm, stream); });
+                    [=] { return real().Gather(in, out, count, type, root, comm, stream); });
 }
 MSCCLSH_P(Gather);
 
@@ -172,7 +188,7 @@ MSCCLSH_EXPORT ncclResult_t ncclScatter(const void *in, void *out, size_t count,
                                         ncclDataType_t type, int root, ncclComm_t comm,
                                         cudaStream_t stream) {
   return collective({MSCCLSH_SCATTER, in, out, count, dtype_of(type), 0, root, comm, stream},
-                    [&] { return real().Scatter(in, out, count, type, root, comm, stream); });
+                    [=] { return real().Scatter(in, out, count, type, root, comm, stream); });
 }
 MSCCLSH_P(Scatter);
 
@@ -182,7 +198,7 @@ MSCCLSH_EXPORT ncclResult_t ncclAllReduceConfig(const void *in, void *out, size_
                                                 const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_ALLREDUCE, in, out, count, dtype_of(type), op_of(op), 0, comm, stream}, config,
-      [&] { return real().AllReduceConfig(in, out, count, type, op, comm, stream, config); });
+      [=] { return real().AllReduceConfig(in, out, count, type, op, comm, stream, config); });
 }
 MSCCLSH_P(AllReduceConfig);
 
@@ -192,7 +208,7 @@ MSCCLSH_EXPORT ncclResult_t ncclAllGatherConfig(const void *in, void *out, size_
                                                 const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_ALLGATHER, in, out, count, dtype_of(type), 0, 0, comm, stream}, config,
-      [&] { return real().AllGatherConfig(in, out, count, type, comm, stream, config); });
+      [=] { return real().AllGatherConfig(in, out, count, type, comm, stream, config); });
 }
 MSCCLSH_P(AllGatherConfig);
 
@@ -202,7 +218,7 @@ MSCCLSH_EXPORT ncclResult_t ncclReduceScatterConfig(const void *in, void *out, s
                                                     const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_REDUCESCATTER, in, out, count, dtype_of(type), op_of(op), 0, comm, stream}, config,
-      [&] { return real().ReduceScatterConfig(in, out, count, type, op, comm, stream, config); });
+      [=] { return real().ReduceScatterConfig(in, out, count, type, op, comm, stream, config); });
 }
 MSCCLSH_P(ReduceScatterConfig);
 
@@ -212,7 +228,7 @@ MSCCLSH_EXPORT ncclResult_t ncclBroadcastConfig(const void *in, void *out, size_
                                                 const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_BROADCAST, in, out, count, dtype_of(type), 0, root, comm, stream}, config,
-      [&] { return real().BroadcastConfig(in, out, count, type, root, comm, stream, config); });
+      [=] { return real().BroadcastConfig(in, out, count, type, root, comm, stream, config); });
 }
 MSCCLSH_P(BroadcastConfig);
 
@@ -223,7 +239,7 @@ MSCCLSH_EXPORT ncclResult_t ncclReduceConfig(const void *in, void *out, size_t c
   return configured(
       {MSCCLSH_REDUCE_TO_ROOT, in, out, count, dtype_of(type), op_of(op), root, comm, stream},
       config,
-      [&] { return real().ReduceConfig(in, out, count, type, op, root, comm, stream, config); });
+      [=] { return real().ReduceConfig(in, out, count, type, op, root, comm, stream, config); });
 }
 MSCCLSH_P(ReduceConfig);
 
@@ -233,7 +249,7 @@ MSCCLSH_EXPORT ncclResult_t ncclAlltoAllConfig(const void *in, void *out, size_t
                                                const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_ALLTOALL, in, out, count, dtype_of(type), 0, 0, comm, stream}, config,
-      [&] { return real().AlltoAllConfig(in, out, count, type, comm, stream, config); });
+      [=] { return real().AlltoAllConfig(in, out, count, type, comm, stream, config); });
 }
 MSCCLSH_P(AlltoAllConfig);
 
@@ -242,7 +258,7 @@ MSCCLSH_EXPORT ncclResult_t ncclGatherConfig(const void *in, void *out, size_t c
                                              cudaStream_t stream, const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_GATHER, in, out, count, dtype_of(type), 0, root, comm, stream}, config,
-      [&] { return real().GatherConfig(in, out, count, type, root, comm, stream, config); });
+      [=] { return real().GatherConfig(in, out, count, type, root, comm, stream, config); });
 }
 MSCCLSH_P(GatherConfig);
 
@@ -251,21 +267,21 @@ MSCCLSH_EXPORT ncclResult_t ncclScatterConfig(const void *in, void *out, size_t 
                                               cudaStream_t stream, const ncclCollConfig_t *config) {
   return configured(
       {MSCCLSH_SCATTER, in, out, count, dtype_of(type), 0, root, comm, stream}, config,
-      [&] { return real().ScatterConfig(in, out, count, type, root, comm, stream, config); });
+      [=] { return real().ScatterConfig(in, out, count, type, root, comm, stream, config); });
 }
 MSCCLSH_P(ScatterConfig);
 
 MSCCLSH_EXPORT ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer,
                                      ncclComm_t comm, cudaStream_t stream) {
   return message({true, in, nullptr, count, type, peer, comm, stream},
-                 [&] { return real().Send(in, count, type, peer, comm, stream); });
+                 [=] { return real().Send(in, count, type, peer, comm, stream); });
 }
 MSCCLSH_P(Send);
 
 MSCCLSH_EXPORT ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer,
                                      ncclComm_t comm, cudaStream_t stream) {
   return message({false, nullptr, out, count, type, peer, comm, stream},
-                 [&] { return real().Recv(out, count, type, peer, comm, stream); });
+                 [=] { return real().Recv(out, count, type, peer, comm, stream); });
 }
 MSCCLSH_P(Recv);
 

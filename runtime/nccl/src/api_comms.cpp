@@ -11,10 +11,11 @@ bool good(ncclResult_t r) { return r == ncclSuccess || r == ncclInProgress; }
 // created is for communicators that NCCL has made, or will have when the group ends.
 ncclResult_t created(ncclResult_t result, const std::vector<Created> &all) {
   if (!good(result) || passing()) return result;
-  if (group().open())
-    for (const Created &c : all) group().add(c);
-  else
-    made(all, result == ncclInProgress);
+  if (!group().open()) {
+    const ncclResult_t set_up = made(all, result == ncclInProgress);
+    return set_up != ncclSuccess ? set_up : result;
+  }
+  for (const Created &c : all) group().add(c);
   return result;
 }
 
@@ -169,6 +170,10 @@ MSCCLSH_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t 
     Rank *const rank = passing() || result == nullptr ? nullptr : find(comm);
     if (rank != nullptr && rank->phase == Phase::kSettingUp) {
       *result = ncclInProgress;
+      return ncclSuccess;
+    }
+    if (rank != nullptr && rank->unanswered()) {
+      *result = rank->broken;
       return ncclSuccess;
     }
     const ncclResult_t r = real().CommGetAsyncError(comm, result);

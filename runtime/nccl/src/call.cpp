@@ -32,6 +32,15 @@ uint64_t scrambled(uint64_t v) {
 
 uint64_t number(const void *p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); }
 
+// alignment_of is what a rank's buffers are aligned to, at most kPage, bytes. In place one
+// buffer lies in the other, on each rank elsewhere: the other one counts.
+int32_t alignment_of(const Buffers &b, bool in_place) {
+  uint64_t at = kPage;
+  if (!in_place || b.send_bytes() >= b.recv_bytes()) at |= number(b.send);
+  if (!in_place || b.send_bytes() < b.recv_bytes()) at |= number(b.recv);
+  return int32_t(at & ~(at - 1));
+}
+
 // lies_at is all that a bound call knows of a buffer.
 int64_t lies_at(const void *p) { return p == nullptr ? -1 : int64_t(number(p) % MSCCLSH_PLACE); }
 
@@ -51,13 +60,13 @@ int32_t op_of(ncclRedOp_t o) {
 bool Calls::BoundKey::operator==(const BoundKey &o) const {
   return program == o.program && threads == o.threads && dtype == o.dtype && op == o.op &&
          chunk == o.chunk && at[0] == o.at[0] && at[1] == o.at[1] && windows[0] == o.windows[0] &&
-         windows[1] == o.windows[1];
+         windows[1] == o.windows[1] && all == o.all;
 }
 
 size_t Calls::BoundHash::operator()(const BoundKey &k) const {
   uint64_t h = scrambled(uint64_t(k.at[0]) + 0x9e3779b97f4a7c15u * uint64_t(k.chunk));
   h = scrambled(h ^ uint64_t(k.at[1]));
-  h = scrambled(h ^ number(k.windows[0]) ^ number(k.windows[1]) << 1);
+  h = scrambled(h ^ number(k.windows[0]) ^ number(k.windows[1]) << 1 ^ k.all << 40);
   return scrambled(h ^ uint64_t(k.program) << 16 ^ uint64_t(k.dtype) << 8 ^ uint64_t(k.op));
 }
 
@@ -76,12 +85,13 @@ Calls::~Calls() { free(); }
 // key_of is what all ranks know alike of a call. Windows are looked at only for
 // collectives in which every rank has both buffers: see mscclsh_table.h.
 Calls::Key Calls::key_of(const Request &r) {
-  if (!windows.empty()) windows.remove_freed([this](const Window &w) { gone(w); });
+  if (!windows.empty()) forget_freed();
   Key k = {r.count,
            r.collective,
            r.dtype,
            reduces(r.collective) ? r.op : 0,
            rooted(r.collective) ? r.root : 0,
+           false,
            false,
            false,
            0};
@@ -90,39 +100,88 @@ Calls::Key Calls::key_of(const Request &r) {
                      r.send,       r.recv};
   const Place place = place_of(b);
   if (place != Place::kIn && place != Place::kOut) return k;
-  const Window *found[2] = {windows.at(r.send, b.send_bytes()), windows.at(r.recv, b.recv_bytes())};
-  for (const Window *w : found) {
-    if (w == nullptr) return k;
-    if (w->identity == 0) continue;
-    // Memory that was freed, and what was allocated in its place since, is in no window.
-    uint64_t now = 0;
-    char err[kErr];
-    std::lock_guard<std::mutex> lock(engine_->mu);
-    if (mscclsh_identity(engine_->comm(), device_, reinterpret_cast<const void *>(w->base),
-                         w->bytes, &now, err, kErr) != MSCCLSH_OK ||
-        now != w->identity)
-      return k;
-  }
+  if (!in_window(r.send, b.send_bytes()) || !in_window(r.recv, b.recv_bytes())) return k;
   k.registered = true;
   k.in_place = place == Place::kIn;
-  // In place one buffer lies in the other, on each rank elsewhere: the other one counts.
-  uint64_t at = kPage;
-  if (!k.in_place || b.send_bytes() >= b.recv_bytes()) at |= number(r.send);
-  if (!k.in_place || b.send_bytes() < b.recv_bytes()) at |= number(r.recv);
-  k.alignment = int32_t(at & ~(at - 1));
+  k.alignment = alignment_of(b, k.in_place);
   if (k.alignment < dtype_bytes(r.dtype)) k.registered = false;
   return k;
 }
 
-int32_t Calls::choose(const Request &r) {
-  if (r.dtype < 0 || (reduces(r.collective) && r.op < 0) || r.count == 0 ||
-      r.count > kMostBytes / 8 / uint64_t(ranks_))
-    return -1;
-  const Key k = key_of(r);
+// in_window is whether all of the bytes lie in a window. Memory that was freed, and what was
+// allocated in its place since, is in none: a window that is found to be of such memory ends
+// here, since it can't become good again, and leaves its place to a later one.
+bool Calls::in_window(const void *p, int64_t bytes) {
+  for (;;) {
+    const Window *const w = windows.at(p, bytes);
+    if (w == nullptr) return false;
+    if (current(*w)) return true;
+    windows.remove_one(w->number, [this](const Window &old) { gone(old); });
+  }
+}
+
+bool Calls::current(const Window &w) const {
+  if (w.identity == 0) return true;
+  uint64_t now = 0;
+  char err[kErr];
+  std::lock_guard<std::mutex> lock(engine_->mu(rank_));
+  return mscclsh_identity(engine_->comm(), device_, reinterpret_cast<const void *>(w.base), w.bytes,
+                          &now, err, kErr) == MSCCLSH_OK &&
+         now == w.identity;
+}
+
+// possible is whether there may be a program for a call at all.
+bool Calls::possible(const Request &r) const {
+  return r.dtype >= 0 && (!reduces(r.collective) || r.op >= 0) && r.count > 0 &&
+         r.count <= kMostBytes / 8 / uint64_t(ranks_);
+}
+
+int32_t Calls::choose(const Request &r) { return possible(r) ? decided(key_of(r)) : -1; }
+
+int32_t Calls::choose_all(const std::vector<Request> &ranks) {
+  const Request &r = ranks[0];
+  if (!possible(r) || rooted(r.collective)) return -1;
+  Key k = {r.count, r.collective, r.dtype,       reduces(r.collective) ? r.op : 0, 0, true,
+           false,   true,         int32_t(kPage)};
+  for (int32_t i = 0; i < ranks_; i++) {
+    const Request &q = ranks[size_t(i)];
+    const Buffers b = {r.collective, i,     ranks_, 0, int64_t(r.count) * dtype_bytes(r.dtype),
+                       q.send,       q.recv};
+    const Place place = place_of(b);
+    if (place != Place::kIn && place != Place::kOut) return -1;
+    if (i > 0 && k.in_place != (place == Place::kIn)) return -1;
+    k.in_place = place == Place::kIn;
+    k.alignment = std::min(k.alignment, alignment_of(b, k.in_place));
+  }
+  if (k.alignment < dtype_bytes(r.dtype)) return -1;
+  const int32_t entry = decided(k);
+  if (entry < 0) return -1;
+  const Table &t = engine_->table;
+  const mscclsh_table_entry &e = t.entry(entry);
+  const int32_t program = k.in_place ? e.in_place : e.out_of_place;
+  return e.memory == MSCCLSH_WINDOWS && t.one(program) == nullptr ? entry : -1;
+}
+
+void Calls::identify(const Request &r, std::vector<uint64_t> *to) {
+  const Buffers b = {r.collective, rank_, ranks_, 0, int64_t(r.count) * dtype_bytes(r.dtype),
+                     r.send,       r.recv};
+  const std::pair<const void *, int64_t> both[2] = {{r.send, b.send_bytes()},
+                                                    {r.recv, b.recv_bytes()}};
+  std::lock_guard<std::mutex> lock(engine_->mu(rank_));
+  for (const auto &[at, bytes] : both) {
+    uint64_t identity = 0;
+    char err[kErr];
+    must(mscclsh_identity(engine_->comm(), device_, at, bytes, &identity, err, kErr), err);
+    to->push_back(identity);
+  }
+}
+
+// decided finds what was chosen for such a call, or chooses.
+int32_t Calls::decided(const Key &k) {
   const uint64_t h =
       scrambled(k.count << 20 ^ uint64_t(k.collective) << 16 ^ uint64_t(k.dtype) << 12 ^
                 uint64_t(k.op) << 9 ^ uint64_t(k.root) << 2 ^ uint64_t(k.registered) << 1 ^
-                uint64_t(k.in_place) ^ uint64_t(k.alignment) << 32);
+                uint64_t(k.in_place) ^ uint64_t(k.alignment) << 32 ^ uint64_t(k.all) << 48);
   Decision &d = decisions_[h & (kDecisions - 1)];
   if (!d.known || !(d.key == k)) d = {k, decide(k), true};
   return d.entry;
@@ -147,8 +206,8 @@ int32_t Calls::decide(const Key &k) {
   const int32_t entry = engine_->table.choose(q, &engine_->ready(), &reasons);
   if (told_
           .insert(std::string(reinterpret_cast<const char *>(&k), sizeof k.count) +
-                  format(" %d %d %d %d %d %d %d", k.collective, k.dtype, k.op, k.root, k.registered,
-                         k.in_place, k.alignment))
+                  format(" %d %d %d %d %d %d %d %d", k.collective, k.dtype, k.op, k.root,
+                         k.registered, k.in_place, k.all, k.alignment))
           .second)
     tell(k, entry, reasons);
   return entry;
@@ -165,7 +224,8 @@ void Calls::tell(const Key &k, int32_t entry, const std::vector<Reason> &reasons
              static_cast<unsigned long long>(k.count), dtype_name(k.dtype));
   if (reduces(k.collective)) line += std::string(", ") + op_name(k.op);
   if (rooted(k.collective)) line += format(", root %d", k.root);
-  if (k.registered) line += k.in_place ? ", in windows, in place" : ", in windows";
+  if (k.registered) line += k.all ? ", all ranks in one group" : ", in windows";
+  if (k.registered && k.in_place) line += ", in place";
   line += std::string(": ") + (entry < 0 ? "nccl" : t.text(t.entry(entry).name));
   const char *sep = "; ";
   for (int32_t i = 0; i < t.entries(); i++) {
@@ -205,17 +265,16 @@ Form Calls::form_of(const mscclsh_table_entry &e, const Buffers &b, int32_t *pro
 // follow each other, so all calls share it; what a graph may have captured stays.
 void *Calls::staging(int64_t bytes) {
   for (const auto &s : staging_)
-    if (s.second >= bytes) return s.first;
+    if (int64_t(s->bytes()) >= bytes) return s->at();
   int64_t size = kLeastStaging;
   while (size < bytes) size *= 2;
-  const OnDevice on(device_);
-  staging_.emplace_back(device_alloc(size_t(size)), size);
-  return staging_.back().first;
+  staging_.emplace_back(new Mapped(device_, size_t(size)));
+  return staging_.back()->at();
 }
 
-// bind finds or makes the call for a key. Without windows buffers_ are the first that it is
+// bind finds or makes the call for a key. Without windows buffers are the first that it is
 // launched with.
-mscclsh_call *Calls::bind(const BoundKey &k) {
+mscclsh_call *Calls::bind(const BoundKey &k, void *const *buffers) {
   const auto known = find_.find(k);
   if (known != find_.end()) {
     bound_.splice(bound_.begin(), bound_, known->second);
@@ -236,7 +295,8 @@ mscclsh_call *Calls::bind(const BoundKey &k) {
     b.offset[0] = k.at[0];
     b.offset[1] = k.at[1];
   } else {
-    b.buffers = buffers_.data();
+    b.buffers = buffers;
+    b.one_memory = engine_->one_memory(k.program);
   }
   mscclsh_call *call = nullptr;
   char err[kErr];
@@ -269,13 +329,19 @@ Calls::BoundKey Calls::bound_key(const Request &r, const mscclsh_table_entry &e,
   return k;
 }
 
-void Calls::launch(const Request &r, int32_t entry) { carry_out(r, entry, true); }
-void Calls::prepare(const Request &r, int32_t entry) { carry_out(r, entry, false); }
+void Calls::launch(const Request &r, int32_t entry, const All *all) {
+  carry_out(r, entry, all, true);
+}
+void Calls::prepare(const Request &r, int32_t entry, const All *all) {
+  carry_out(r, entry, all, false);
+}
 
-void Calls::carry_out(const Request &r, int32_t entry, bool enqueues) {
+void Calls::carry_out(const Request &r, int32_t entry, const All *all, bool enqueues) {
   const mscclsh_table_entry &e = engine_->table.entry(entry);
-  std::lock_guard<std::mutex> lock(engine_->mu);
-  if (e.memory == MSCCLSH_WINDOWS)
+  std::lock_guard<std::mutex> lock(engine_->mu(rank_));
+  if (all != nullptr)
+    launch_all(r, e, *all, enqueues);
+  else if (e.memory == MSCCLSH_WINDOWS)
     launch_direct(r, e, enqueues);
   else
     launch_staged(r, e, enqueues);
@@ -301,7 +367,26 @@ void Calls::launch_direct(const Request &r, const mscclsh_table_entry &e, bool e
     k.windows[i] = w->opened;
     k.at[i] = int64_t(number(at[i]) - w->base);
   }
-  mscclsh_call *const call = bind(k);
+  mscclsh_call *const call = bind(k, nullptr);
+  if (!enqueues) return;
+  char err[kErr];
+  must(mscclsh_call_on(call, r.stream, err, kErr), err);
+}
+
+// launch_all has all ranks' buffers, which a call is bound to: others, or what was allocated in
+// their place since, make another call.
+void Calls::launch_all(const Request &r, const mscclsh_table_entry &e, const All &all,
+                       bool enqueues) {
+  const Buffers b = {r.collective, rank_, ranks_, r.root, int64_t(r.count) * dtype_bytes(r.dtype),
+                     r.send,       r.recv};
+  int32_t program;
+  form_of(e, b, &program);
+  BoundKey k = bound_key(r, e, program);
+  if (all_.size() >= kBound) all_.clear();  // what is bound for these is not found any more
+  uint64_t &known = all_[all];
+  if (known == 0) known = ++last_all_;
+  k.all = known;
+  mscclsh_call *const call = bind(k, all.buffers.data());
   if (!enqueues) return;
   char err[kErr];
   must(mscclsh_call_on(call, r.stream, err, kErr), err);
@@ -321,7 +406,7 @@ void Calls::launch_staged(const Request &r, const mscclsh_table_entry &e, bool e
     k.at[i] = lies_at(at[i]);
     buffers_[size_t(2 * rank_ + i)] = at[i];
   }
-  mscclsh_call *const call = bind(k);
+  mscclsh_call *const call = bind(k, buffers_.data());
   if (!enqueues) return;
   if (!s.before.empty() || !s.after.empty()) stats().copies++;
   for (const Copy &c : s.before) copy(c, r.stream);
@@ -334,21 +419,27 @@ void Calls::forget(ncclWindow_t window) {
   windows.remove(window, [this](const Window &w) { gone(w); });
 }
 
+void Calls::forget_freed() {
+  windows.remove_freed([this](const Window &w) { gone(w); });
+}
+
 void Calls::gone(const Window &w) {
-  std::lock_guard<std::mutex> lock(engine_->mu);
-  for (auto b = bound_.begin(); b != bound_.end();) {
-    const auto next = std::next(b);
-    if (b->key.windows[0] == w.opened || b->key.windows[1] == w.opened) unbind(b);
-    b = next;
+  {
+    std::lock_guard<std::mutex> lock(engine_->mu(rank_));
+    for (auto b = bound_.begin(); b != bound_.end();) {
+      const auto next = std::next(b);
+      if (b->key.windows[0] == w.opened || b->key.windows[1] == w.opened) unbind(b);
+      b = next;
+    }
   }
   engine_->drop(w.number);
 }
 
 void Calls::free() {
-  std::lock_guard<std::mutex> lock(engine_->mu);
+  std::lock_guard<std::mutex> lock(engine_->mu(rank_));
   while (!bound_.empty()) unbind(bound_.begin());
   // Launches may be on their way still: the engine frees it when it has waited for them.
-  for (const auto &s : staging_) engine_->inherit(device_, s.first);
+  for (auto &s : staging_) engine_->inherit(std::move(s));
   staging_.clear();
 }
 

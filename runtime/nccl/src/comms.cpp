@@ -147,7 +147,7 @@ struct Last {
   Rank *rank;
   uint64_t epoch;
 };
-thread_local Last last __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr, 0};
+thread_local Last last = {nullptr, nullptr, 0};
 
 void grow(Registry *r) {
   Map *old = r->map.load();

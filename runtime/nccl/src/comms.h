@@ -65,10 +65,14 @@ class Rank {
   bool opens_windows = false;  // ncclCommWindowRegister opens them for programs, too
 
   bool launched = false;
+  uint64_t calls_made = 0;  // collectives that NCCL or a program was given
 
   // broken is what a launch has failed with. The ranks have lost step then: the next
-  // launch here would meet the one of the others that failed here, so there is none.
+  // launch here would meet the one of the others that failed here, so there is none. Or it
+  // is what setting up ended with, when others did not take part: the phase is kOff then.
   std::atomic<ncclResult_t> broken{ncclSuccess};
+  std::atomic<bool> ended{false};  // NCCL's communicator was aborted when setting up broke
+  bool unanswered() const { return phase == Phase::kOff && broken != ncclSuccess && !abandoned; }
   std::atomic<bool> finalized{false};  // calls are NCCL's to refuse
 
   // Of a communicator that doesn't block: what waits until NCCL has carried out what came

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <list>
+#include <map>
 #include <thread>
 
 #include "failure.h"
@@ -37,7 +38,10 @@ void must(int32_t code, const char *err) {
 Engine::Engine(const Table &table, const Layout &l, std::unique_ptr<BoardFile> file)
     : table(table),
       layout(l),
+      mus_(l.process_of.size()),
       programs_(size_t(table.programs()), nullptr),
+      one_memory_(size_t(table.programs()), 0),
+      chunks_(size_t(table.programs()), 0),
       ready_(size_t(table.entries()), 0),
       attached_(l.local.size()),
       told_(l.process_of.size(), 0) {
@@ -88,18 +92,28 @@ void Engine::load() {
     const mscclsh_table_entry &e = table.entry(i);
     if (!wanted(e)) continue;
     ready_[size_t(i)] = 1;
+    if (table.one_memory(e)) one_memory_[size_t(e.in_place)] = 1;
     for (const int32_t p : {e.in_place, e.out_of_place})
       if (p >= 0) needed[size_t(p)] = 1;
   }
   for (int32_t i = 0; i < table.programs(); i++) {
     if (!needed[size_t(i)]) continue;
-    const mscclsh_program p = table.flat(i);
     char err[kErr];
-    const int32_t code = mscclsh_load(comm_, &p, &programs_[size_t(i)], err, kErr);
+    const int32_t code = load_program(i, err);
     if (code != MSCCLSH_EREFUSED && code != MSCCLSH_EINVAL) must(code, err);
     if (code != MSCCLSH_OK)
       refusals_.push_back(std::string(table.text(table.program(i).title)) + ": " + err);
   }
+}
+
+int32_t Engine::load_program(int32_t i, char *err) {
+  mscclsh_prog **to = &programs_[size_t(i)];
+  if (table.one(i) != nullptr) {
+    const mscclsh_one_program p = table.one_flat(i);
+    return mscclsh_one_load(comm_, &p, to, err, kErr);
+  }
+  const mscclsh_program p = table.flat(i);
+  return mscclsh_load(comm_, &p, to, err, kErr);
 }
 
 bool Engine::fits(const mscclsh_table_entry &e, std::string *why) {
@@ -144,6 +158,7 @@ void Engine::check_fit() {
     for (size_t i = 0; i < n * processes; i++)
       if (!all[i]) ready_[i % n] = 0;
   }
+  allot();
   for (size_t i = 0; i < n; i++) {
     if (!ready_[i]) continue;
     serves_ |= uint32_t(1) << table.entry(int32_t(i)).collective;
@@ -151,8 +166,46 @@ void Engine::check_fit() {
   }
 }
 
+// allot says how large the chunks of each one-sided program may be, whose scratch is its own:
+// as large as its entries want, in their order, as long as all of that together is no more
+// than the options allow. An entry that comes too late can't be run. All processes find the
+// same.
+void Engine::allot() {
+  int64_t left = options().scratch;
+  for (int32_t i = 0; i < table.entries(); i++) {
+    const mscclsh_table_entry &e = table.entry(i);
+    if (!ready_[size_t(i)]) continue;
+    std::map<int32_t, int64_t> chunks;
+    int64_t more = 0;
+    for (const int32_t p : {e.in_place, e.out_of_place}) {
+      if (p < 0 || table.one(p) == nullptr || chunks.count(p)) continue;
+      const mscclsh_table_program &t = table.program(p);
+      if (t.scratch_chunks == 0) continue;
+      const int64_t block = int64_t(e.max_bytes) / blocks_of(e.collective, e.ranks);
+      // No call is served that needs more than the options allow.
+      const int64_t want = std::min(block / t.count_chunks, options().scratch / t.scratch_chunks);
+      chunks[p] = std::max(want / e.unit * e.unit, chunks_[size_t(p)]);
+      more += (chunks[p] - chunks_[size_t(p)]) * t.scratch_chunks;
+    }
+    if (more > left) {
+      ready_[size_t(i)] = 0;
+      refusals_.push_back(
+          std::string(table.text(e.name)) +
+          format(": its scratch takes %lld bytes more, and of MSCCLSH_SCRATCH earlier "
+                 "entries leave %lld",
+                 static_cast<long long>(more), static_cast<long long>(left)));
+      continue;
+    }
+    left -= more;
+    for (const auto &c : chunks) chunks_[size_t(c.first)] = c.second;
+  }
+}
+
 // reserve sets aside the scratch that calls may need, up to what the options allow.
 void Engine::reserve() {
+  char err[kErr];
+  for (size_t p = 0; p < programs_.size(); p++)
+    if (chunks_[p] > 0) must(mscclsh_one_reserve(programs_[p], chunks_[p], err, kErr), err);
   int64_t most = 0;
   for (int32_t i = 0; i < table.entries(); i++) {
     const mscclsh_table_entry &e = table.entry(i);
@@ -162,13 +215,12 @@ void Engine::reserve() {
       const mscclsh_table_program &t = table.program(p);
       const int64_t block = int64_t(e.max_bytes) / blocks_of(e.collective, e.ranks);
       const int64_t chunk = block / t.count_chunks + 1;
-      if (t.scratch_chunks > 0)
+      if (t.scratch_chunks > 0 && t.one == 0)
         most =
             std::max(most, chunk > options().scratch / t.scratch_chunks ? options().scratch
                                                                         : chunk * t.scratch_chunks);
     }
   }
-  char err[kErr];
   if (most > 0) must(mscclsh_reserve(comm_, most, err, kErr), err);
 }
 
@@ -177,6 +229,11 @@ int32_t Engine::poll(std::string *why) {
   const int32_t code = mscclsh_poll(comm_, err, kErr);
   if (code != MSCCLSH_OK) *why = err;
   return code;
+}
+
+void Engine::inherit(std::unique_ptr<Mapped> memory) {
+  std::lock_guard<std::mutex> lock(attached_mu_);
+  inherited_.push_back(std::move(memory));
 }
 
 void Engine::abort() {
@@ -192,12 +249,10 @@ int32_t Engine::tell(int32_t rank, void *memory, int64_t bytes) {
   const int32_t number = told_[size_t(rank)]++;
   if (size_t(number) == registrations_.size()) {
     registrations_.emplace_back(new Registration);
-    registrations_.back()->memory.resize(layout.process_of.size(), nullptr);
-    registrations_.back()->bytes.resize(layout.process_of.size(), 0);
+    registrations_.back()->spans.resize(layout.process_of.size(), Span{0, 0});
   }
   Registration &r = *registrations_[size_t(number)];
-  r.memory[size_t(rank)] = memory;
-  r.bytes[size_t(rank)] = bytes;
+  r.spans[size_t(rank)] = {uint64_t(reinterpret_cast<uintptr_t>(memory)), bytes};
   r.told++;
   return number;
 }
@@ -205,12 +260,15 @@ int32_t Engine::tell(int32_t rank, void *memory, int64_t bytes) {
 Engine::Window Engine::opened(int32_t number, const std::atomic<bool> &abandoned) {
   for (;;) {
     {
-      // mu comes first: the engine's call below is made under both.
-      std::lock_guard<std::mutex> engine(mu);
       std::lock_guard<std::mutex> lock(windows_mu_);
       Registration &r = *registrations_[size_t(number)];
       const bool turn = number == 0 || registrations_[size_t(number) - 1]->open;
-      if (!r.open && turn && r.told == int32_t(layout.local.size())) open(number);
+      if (!r.open && turn && r.told == int32_t(layout.local.size())) {
+        // All ranks here wait for it, and have none of their mus.
+        std::vector<std::unique_lock<std::mutex>> all;
+        for (std::mutex &m : mus_) all.emplace_back(m);
+        open(number);
+      }
       if (r.open) return r.window;
     }
     if (abandoned) return {nullptr, 0, "the communicator was aborted"};
@@ -225,24 +283,49 @@ void Engine::open(int32_t number) {
   Registration *r = registrations_[size_t(number)].get();
   r->open = true;
   close_dropped(size_t(number));
-  char err[kErr];
-  const int32_t code =
-      mscclsh_window_open(comm_, r->memory.data(), r->bytes.data(), &r->window.window, err, kErr);
-  int64_t least = INT64_MAX;
-  for (const int32_t rank : layout.local)
-    least = std::min(least, r->memory[size_t(rank)] == nullptr ? 0 : r->bytes[size_t(rank)]);
-  if (board_) {
-    std::vector<int64_t> all(layout.pids.size());
-    if (!exchange(&least, all.data(), sizeof least)) all[0] = 0;
-    least = *std::min_element(all.begin(), all.end());
+  if (!tell_all(r)) {
+    r->window.why = "the processes could not tell each other where it is";
+    return;
   }
-  r->window.bytes = least;
-  if (code != MSCCLSH_OK) {
+  const auto less = [](const Span &a, const Span &b) { return a.bytes < b.bytes; };
+  r->window.bytes = std::min_element(r->spans.begin(), r->spans.end(), less)->bytes;
+  r->window.why = useless(size_t(number));
+  if (!r->window.why.empty()) return;
+  std::vector<void *> memory;
+  std::vector<int64_t> bytes;
+  for (const Span &p : r->spans) {
+    memory.push_back(reinterpret_cast<void *>(uintptr_t(p.at)));
+    bytes.push_back(p.bytes);
+  }
+  char err[kErr];
+  if (mscclsh_window_open(comm_, memory.data(), bytes.data(), &r->window.window, err, kErr) !=
+      MSCCLSH_OK) {
     r->window.window = nullptr;
     r->window.why = err;
-  } else if (least == 0) {
-    r->window.why = "not every rank has memory in it, at a multiple of 4096";
   }
+}
+
+// tell_all lets all processes know all ranks' spans.
+bool Engine::tell_all(Registration *r) {
+  if (!board_) return true;
+  const size_t ranks = r->spans.size();
+  std::vector<Span> all(ranks * layout.pids.size());
+  if (!exchange(r->spans.data(), all.data(), int64_t(ranks * sizeof(Span)))) return false;
+  for (size_t i = 0; i < ranks; i++) r->spans[i] = all[size_t(layout.process_of[i]) * ranks + i];
+  return true;
+}
+
+// useless says why a registration is of no use, in the same words on all ranks; "" it is.
+std::string Engine::useless(size_t number) const {
+  const Registration &r = *registrations_[number];
+  if (r.window.bytes == 0) return "not every rank has memory in it, at a multiple of 4096";
+  for (size_t i = 0; i < number; i++) {
+    const Registration &before = *registrations_[i];
+    if (before.closed || before.window.window == nullptr) continue;
+    if (alike(before.spans, before.window.bytes, r.spans, r.window.bytes)) continue;
+    return format("it overlaps with window %zu, and not alike on all ranks", i);
+  }
+  return "";
 }
 
 void Engine::drop(int32_t number) {
@@ -288,13 +371,6 @@ void Engine::take_down() {
   if (comm_ != nullptr && mscclsh_comm_destroy(comm_, err, kErr) != MSCCLSH_OK)
     log_setup(std::string("destroying a communicator of the engine: ") + err);
   comm_ = nullptr;
-  for (const auto &m : inherited_) {
-    try {
-      const OnDevice on(m.first);
-      device_free(m.second);
-    } catch (const Failure &) {  // of a device that is beyond use
-    }
-  }
   inherited_.clear();
 }
 
@@ -319,9 +395,8 @@ bool Engine::detach(bool aborted) {
     aborted_ |= aborted;
     if (--attached_ > 0) return false;
   }
-  std::lock_guard<std::mutex> lock(mu);
   char err[kErr];
-  // Nobody of this process launches any more. What the watchdog ended is over as well.
+  // Nobody of this process calls for the engine any more. What the watchdog ended is over as well.
   if (!aborted_) aborted_ = mscclsh_sync(comm_, err, kErr) != MSCCLSH_OK;
   if (!board_) {
     take_down();

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "board.h"
+#include "gpu.h"
 #include "mscclsh_cuda.h"
 #include "table.h"
+#include "windows.h"
 
 namespace mscclsh::nccl {
 
@@ -25,8 +27,10 @@ struct Layout {
   int32_t multiprocessors = 0;      // of each device
 };
 
-// Engine owns what the processes made together. Its calls must not overlap: whoever calls
-// the engine holds mu, but for poll and abort.
+// Engine owns what the processes made together. Calls for one device must not overlap:
+// whoever makes one holds mu of its rank, and of all ranks for what all processes do together.
+// A launch waits while its device's queue is full, which may be for other ranks to launch:
+// so no rank ever waits for another's mu, but where all have come already.
 class Engine {
  public:
   // Engine is a collective call of all processes; it fails in all of them.
@@ -37,10 +41,12 @@ class Engine {
 
   const Table &table;
   const Layout layout;
-  std::mutex mu;
+  std::mutex &mu(int32_t rank) { return mus_[size_t(rank)]; }
 
   mscclsh_comm *comm() const { return comm_; }
   mscclsh_prog *program(int32_t i) const { return programs_[size_t(i)]; }
+  // one_memory is whether a program is for calls in place and for others, itself.
+  bool one_memory(int32_t program) const { return one_memory_[size_t(program)]; }
 
   // ready says of each entry of the table whether it can run here.
   const std::vector<char> &ready() const { return ready_; }
@@ -60,6 +66,7 @@ class Engine {
   // A window is opened for all ranks once the last one of this process has told of its
   // memory: tell is called by each rank in the order of its registrations, and returns the
   // number of the window; opened waits for it. drop says that a rank needs one no more.
+  // Memory may be in several windows, each of which is open until it is dropped itself.
   int32_t tell(int32_t rank, void *memory, int64_t bytes);
   struct Window {
     mscclsh_window *window;  // null: it is of no use
@@ -69,8 +76,13 @@ class Engine {
   Window opened(int32_t number, const std::atomic<bool> &abandoned);
   void drop(int32_t number);
 
+  // one_process is whether all ranks are this process's. apart says that a call has failed on
+  // some rank alone, so that nobody knows which calls of the ranks belong together.
+  bool one_process() const { return layout.pids.size() == 1; }
+  std::atomic<bool> apart{false};
+
   // inherit is memory of a device to be freed with the engine.
-  void inherit(int32_t device, void *memory) { inherited_.emplace_back(device, memory); }
+  void inherit(std::unique_ptr<Mapped> memory);
 
   // detach says that one of this process's ranks is no more. With the last one the engine
   // takes its part of everything down, together with the other processes if they come
@@ -80,8 +92,7 @@ class Engine {
 
  private:
   struct Registration {
-    std::vector<void *> memory;  // [ranks]
-    std::vector<int64_t> bytes;  // [ranks]
+    std::vector<Span> spans;  // [ranks]: once it is open, those of all processes
     int32_t told = 0, dropped = 0;
     bool open = false, closed = false;
     Window window = {};
@@ -89,17 +100,24 @@ class Engine {
 
   void create(const Layout &l);
   void load();
+  int32_t load_program(int32_t i, char *err);
   void check_fit();
   bool fits(const mscclsh_table_entry &e, std::string *why);
+  void allot();
   void reserve();
   bool wanted(const mscclsh_table_entry &e) const;
   void open(int32_t number);
+  bool tell_all(Registration *r);
+  std::string useless(size_t number) const;
   void close_dropped(size_t n);
   void take_down();
 
+  std::vector<std::mutex> mus_;   // of each rank
   std::unique_ptr<Board> board_;  // null: one process
   mscclsh_comm *comm_ = nullptr;
   std::vector<mscclsh_prog *> programs_;
+  std::vector<char> one_memory_;
+  std::vector<int64_t> chunks_;  // of one-sided programs, the largest that there is scratch for
   std::vector<char> ready_;
   std::vector<std::string> refusals_;
   uint32_t serves_ = 0;
@@ -107,7 +125,7 @@ class Engine {
   std::mutex attached_mu_;
   size_t attached_;
   bool aborted_ = false;
-  std::vector<std::pair<int32_t, void *>> inherited_;
+  std::vector<std::unique_ptr<Mapped>> inherited_;
 
   std::mutex windows_mu_;
   std::vector<std::unique_ptr<Registration>> registrations_;

@@ -33,9 +33,34 @@ struct DeviceFacts {
 };
 DeviceFacts device_facts(int32_t device);
 
-// device_alloc is memory of the current device, of any content; device_free never fails.
+// device_alloc is memory of the current device, of any content, and host_alloc memory of the
+// host that the device copies from and to without waiting. Neither is ever freed, because
+// that waits for all that runs on the device.
 void *device_alloc(size_t bytes);
-void device_free(void *memory);
+void *host_alloc(size_t bytes);
+
+// device_identity is the number of the allocation that memory of device_alloc lies in, which
+// no other one has had or will have; 0: there is none any more.
+uint64_t device_identity(const void *memory);
+
+// Mapped is memory for kernels of one device alone, of any content. It is made without waiting
+// for what runs, whether there or on other devices; what ends it waits for all that runs
+// there.
+class Mapped {
+ public:
+  Mapped(int32_t device, size_t bytes);
+  ~Mapped();
+  Mapped(const Mapped &) = delete;
+  Mapped &operator=(const Mapped &) = delete;
+
+  void *at() const { return at_; }
+  size_t bytes() const { return bytes_; }  // at least as many as were asked for
+
+ private:
+  const int32_t device_;
+  size_t bytes_;
+  void *at_;
+};
 
 // captures is whether a stream is being captured into a graph, or a capture of it has failed.
 bool captures(cudaStream_t stream);

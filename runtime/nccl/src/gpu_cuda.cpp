@@ -4,6 +4,7 @@
 
 #include "failure.h"
 #include "gpu.h"
+#include "memory_gpu.h"
 #include "options.h"
 
 namespace mscclsh::nccl {
@@ -52,8 +53,31 @@ void *device_alloc(size_t bytes) {
   return p;
 }
 
-void device_free(void *memory) {
-  if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
+void *host_alloc(size_t bytes) {
+  void *p = nullptr;
+  check(cudaHostAlloc(&p, bytes, cudaHostAllocPortable), "allocating memory of the host");
+  return p;
+}
+
+uint64_t device_identity(const void *memory) {
+  try {
+    return allocation_of(memory).id;
+  } catch (const Failure &) {
+    return 0;
+  }
+}
+
+Mapped::Mapped(int32_t device, size_t bytes) : device_(device), bytes_(bytes) {
+  const OnDevice on(device);
+  at_ = map_new(&bytes_, device);
+}
+
+Mapped::~Mapped() {
+  try {
+    const OnDevice on(device_);
+    if (device_wait()) unmap(static_cast<unsigned char *>(at_), bytes_);
+  } catch (const Failure &) {  // of a device that is beyond use
+  }
 }
 
 bool captures(cudaStream_t stream) {

@@ -29,8 +29,15 @@ void *device_alloc(size_t bytes) {
   return p;
 }
 
-void device_free(void *memory) {
-  if (memory != nullptr) ::operator delete(memory, std::align_val_t(256));
+void *host_alloc(size_t bytes) { return device_alloc(bytes); }
+
+uint64_t device_identity(const void *memory) { return memory == nullptr ? 0 : 1; }
+
+Mapped::Mapped(int32_t device, size_t bytes)
+    : device_(device), bytes_(bytes), at_(device_alloc(bytes)) {}
+Mapped::~Mapped() {
+  static_cast<void>(device_);
+  ::operator delete(at_, std::align_val_t(256));
 }
 
 bool captures(cudaStream_t) { return false; }

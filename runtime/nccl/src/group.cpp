@@ -36,16 +36,16 @@ ncclResult_t failed(Rank *rank, const Request &r, const char *what, ncclResult_t
 
 // prepare makes a call ready, so that nothing has to be allocated any more once the first
 // of a group's kernels runs, and waits for those of the same thread's other devices.
-void prepare(Rank *rank, const Request &r, int32_t entry) try {
+void prepare(Rank *rank, const Request &r, int32_t entry, const All *all) try {
   if (rank == nullptr || !rank->ready() || rank->broken != ncclSuccess) return;
   const OnDevice on(rank->device);
-  rank->calls->prepare(r, entry);
+  rank->calls->prepare(r, entry, all);
 } catch (const std::exception &) {  // as the launch will tell
 }
 
 }  // namespace
 
-ncclResult_t launch(Rank *rank, const Request &r, int32_t entry) {
+ncclResult_t launch(Rank *rank, const Request &r, int32_t entry, const All *all) {
   if (rank->broken != ncclSuccess) {
     last_error() = rank->error();
     return rank->broken;
@@ -53,7 +53,7 @@ ncclResult_t launch(Rank *rank, const Request &r, int32_t entry) {
   try {
     rank->launched = true;
     const OnDevice on(rank->device);
-    rank->calls->launch(r, entry);
+    rank->calls->launch(r, entry, all);
     return ncclSuccess;
   } catch (const Failure &f) {
     return failed(rank, r, f.what(), result_of(f.code));
@@ -98,6 +98,8 @@ void Group::clear() {
   created_.clear();
   registered_.clear();
   messages_.clear();
+  held_.clear();
+  passed_.clear();
 }
 
 // pass gives messages to NCCL. What it has against one it says again at the group's end.
@@ -128,6 +130,7 @@ void Group::pass_messages() {
       continue;
     }
     stats().ours[MSCCLSH_ALLTOALL]++;
+    rank->calls_made++;
     add(rank, r, entry);
   }
 }
@@ -138,20 +141,52 @@ ncclResult_t Group::launch_all(const std::vector<Call> &calls, bool later) {
   const bool several = std::any_of(calls.begin(), calls.end(),
                                    [&](const Call &c) { return c.comm != calls[0].comm; });
   for (const Call &c : calls)
-    if (several && !later) prepare(find(c.comm), c.request, c.entry);
+    if (several && !later) prepare(find(c.comm), c.request, c.entry, c.all.get());
   ncclResult_t result = ncclSuccess;
   for (const Call &c : calls) {
     Rank *const rank = find(c.comm);  // it may have been aborted since
-    if (later && rank != nullptr) {
+    if (later && rank != nullptr && c.all == nullptr) {
       std::lock_guard<std::mutex> lock(rank->later_mu);
       rank->later.emplace_back(c.request, c.entry);
       continue;
     }
-    const ncclResult_t r =
-        rank == nullptr || !rank->ready() ? ncclInvalidUsage : launch(rank, c.request, c.entry);
+    const ncclResult_t r = rank == nullptr || !rank->ready()
+                               ? ncclInvalidUsage
+                               : launch(rank, c.request, c.entry, c.all.get());
     if (result == ncclSuccess) result = r;
   }
   return result;
+}
+
+bool Group::holds(ncclComm_t comm) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const Held &h) { return h.comm == comm; });
+}
+
+ncclResult_t Group::deliver(ncclComm_t comm) {
+  if (held_.empty()) return ncclSuccess;
+  const auto others = std::stable_partition(
+      held_.begin(), held_.end(), [&](const Held &h) { return comm == nullptr || h.comm == comm; });
+  const std::vector<Held> held(std::make_move_iterator(held_.begin()),
+                               std::make_move_iterator(others));
+  held_.erase(held_.begin(), others);
+  const std::vector<Decided> decided = decide(held, passed_);
+  ncclResult_t result = ncclSuccess;
+  for (size_t i = 0; i < held.size(); i++) {
+    if (decided[i].entry >= 0) {
+      calls_.push_back({held[i].comm, held[i].request, decided[i].entry, decided[i].all});
+      continue;
+    }
+    const bool gone = find(held[i].comm) == nullptr;  // destroyed within the group
+    const ncclResult_t r = gone ? ncclInvalidUsage : held[i].pass();
+    if (result == ncclSuccess && r != ncclInProgress) result = r;
+  }
+  return result;
+}
+
+void Group::keep_apart(const std::vector<ncclComm_t> &comms) {
+  for (const ncclComm_t c : comms)
+    if (Rank *const rank = find(c); rank != nullptr && rank->engine != nullptr)
+      rank->engine->apart = true;
 }
 
 ncclResult_t Group::end() {
@@ -160,10 +195,15 @@ ncclResult_t Group::end() {
     if (depth_ > 0) depth_--;
     return r;
   }
+  std::vector<ncclComm_t> comms;
+  for (const Held &h : held_) comms.push_back(h.comm);
+  const ncclResult_t passed = deliver(nullptr);
   pass_messages();
   depth_ = 0;
-  const ncclResult_t r = real().GroupEnd();
+  const ncclResult_t ended = real().GroupEnd();
+  const ncclResult_t r = passed != ncclSuccess ? passed : ended;
   if (r != ncclSuccess && r != ncclInProgress) {
+    keep_apart(comms);
     clear();
     return r;
   }
@@ -171,16 +211,17 @@ ncclResult_t Group::end() {
   const std::vector<Registered> windows = std::move(registered_);
   const std::vector<Call> calls = std::move(calls_);
   clear();  // whatever happens to these, the next group is another one
-  made(created, r == ncclInProgress);
+  const ncclResult_t set_up = made(created, r == ncclInProgress);
   registered(windows);
   const ncclResult_t ours = launch_all(calls, r == ncclInProgress);
-  return ours != ncclSuccess ? ours : r;
+  return set_up != ncclSuccess ? set_up : ours != ncclSuccess ? ours : r;
 }
 
 // simulate ends a group of which nothing is carried out.
 ncclResult_t Group::simulate(ncclSimInfo_t *info) {
   if (depth_ == 1) {
     pass(messages_);
+    for (const Held &h : held_) h.pass();
     clear();
   }
   const ncclResult_t r = real().GroupSimulateEnd(info);
@@ -200,9 +241,24 @@ bool set_up_beside(Rank *rank) try {
   return false;
 }
 
+// end_broken ends communicators of ranks that were set up and are broken.
+ncclResult_t end_broken(const std::vector<Created> &created) {
+  ncclResult_t result = ncclSuccess;
+  for (const Created &c : created) {
+    if (c.at == nullptr || *c.at == nullptr) continue;
+    const Rank *const rank = find(*c.at);
+    if (rank == nullptr || !rank->unanswered()) continue;
+    result = rank->broken;
+    const std::unique_ptr<Rank> gone = take(*c.at);
+    if (!gone->ended) real().CommAbort(*c.at);
+    *c.at = nullptr;
+  }
+  return result;
+}
+
 }  // namespace
 
-void made(const std::vector<Created> &created, bool in_progress) {
+ncclResult_t made(const std::vector<Created> &created, bool in_progress) {
   std::vector<Rank *> now;
   for (const Created &c : created) {
     if (Rank *const parent = in_progress && c.parent != nullptr ? find(c.parent) : nullptr) {
@@ -216,7 +272,9 @@ void made(const std::vector<Created> &created, bool in_progress) {
     // What NCCL says is done may be used at once, whatever the configuration.
     if (!in_progress || !set_up_beside(rank)) now.push_back(rank);
   }
-  if (!now.empty()) set_up(now);
+  if (now.empty()) return ncclSuccess;
+  set_up(now);
+  return in_progress ? ncclSuccess : end_broken(created);
 }
 
 ncclResult_t catch_up(Rank *rank) {
@@ -274,13 +332,9 @@ void registered(const std::vector<Registered> &all) {
     if (rank == nullptr || !rank->ready() || !rank->opens_windows) continue;
     // What begins anywhere else, and what NCCL made no window of, is of no use to anyone,
     // but all ranks have to find that out.
-    // Nor is what meets another window: which of the two a buffer is in would depend on
-    // where they lie, which is each rank's own.
-    bool use = r.at != nullptr && *r.at != nullptr && r.memory != nullptr && r.bytes > 0 &&
-               reinterpret_cast<uintptr_t>(r.memory) % kPage == 0 &&
-               !rank->calls->windows.meets(r.memory, r.bytes);
-    for (const Telling &t : telling)
-      use &= t.rank != rank || !overlap(t.from->memory, t.from->bytes, r.memory, r.bytes);
+    const bool use = r.at != nullptr && *r.at != nullptr && r.memory != nullptr && r.bytes > 0 &&
+                     reinterpret_cast<uintptr_t>(r.memory) % kPage == 0;
+    rank->calls->forget_freed();
     telling.push_back(
         {rank, &r, rank->engine->tell(rank->rank, use ? r.memory : nullptr, use ? r.bytes : 0)});
   }
@@ -295,12 +349,12 @@ void registered(const std::vector<Registered> &all) {
     uint64_t identity = 0;
     char err[256];
     const OnDevice on(t.rank->device);
-    std::lock_guard<std::mutex> lock(engine.mu);
+    std::lock_guard<std::mutex> lock(engine.mu(t.rank->rank));
     if (mscclsh_identity(engine.comm(), t.rank->device, t.from->memory, w.bytes, &identity, err,
                          sizeof err) != MSCCLSH_OK)
       identity = 0;
-    t.rank->calls->windows.add({reinterpret_cast<uintptr_t>(t.from->memory), w.bytes, t.from->bytes,
-                                *t.from->at, t.number, w.window, identity});
+    t.rank->calls->windows.add({reinterpret_cast<uintptr_t>(t.from->memory), w.bytes, *t.from->at,
+                                t.number, w.window, identity});
     log_setup(format("rank %d: window %d of %lld bytes", t.rank->rank, t.number,
                      static_cast<long long>(w.bytes)));
   }

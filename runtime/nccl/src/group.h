@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comms.h"
+#include "together.h"
 
 namespace mscclsh::nccl {
 
@@ -50,7 +51,8 @@ struct Message {
 bool as_alltoall(const std::vector<Message> &messages, int32_t ranks, Request *request);
 
 // launch carries out a call that a program serves, and tells what went wrong in NCCL's way.
-ncclResult_t launch(Rank *rank, const Request &r, int32_t entry);
+// all: see Calls::choose_all.
+ncclResult_t launch(Rank *rank, const Request &r, int32_t entry, const All *all = nullptr);
 
 // catch_up does what had to wait for NCCL (Rank::later), once NCCL has told that a
 // communicator is ready again. ncclInProgress: communicators split off are not set up yet.
@@ -70,19 +72,33 @@ class Group {
 
   // What is put into an open group.
   void add(Rank *rank, const Request &r, int32_t entry) {
-    calls_.push_back({rank->comm, r, entry});
+    calls_.push_back({rank->comm, r, entry, nullptr});
   }
   void add(const Created &c) { created_.push_back(c); }
   void add(const Registered &r) { registered_.push_back(r); }
   void add(const Message &m) { messages_.push_back(m); }
+  void add(Held h) { held_.push_back(std::move(h)); }
+
+  // holds is whether calls of a communicator are held, and pass_by says that a send or a
+  // receive of it has gone to NCCL.
+  bool holds(ncclComm_t comm) const;
+  void pass_by(ncclComm_t comm) {
+    if (passed_.empty() || passed_.back() != comm) passed_.push_back(comm);
+  }
+
+  // deliver gives NCCL what it gets of the calls of a communicator that are held, null: of all,
+  // because they can't be held any longer.
+  ncclResult_t deliver(ncclComm_t comm);
 
  private:
   struct Call {
     ncclComm_t comm;
     Request request;
     int32_t entry;
+    std::shared_ptr<const All> all;
   };
   void clear();
+  void keep_apart(const std::vector<ncclComm_t> &comms);
   void pass_messages();
   void pass(const std::vector<Message> &messages);
   ncclResult_t launch_all(const std::vector<Call> &calls, bool later);
@@ -92,13 +108,16 @@ class Group {
   std::vector<Created> created_;
   std::vector<Registered> registered_;
   std::vector<Message> messages_;
+  std::vector<Held> held_;
+  std::vector<ncclComm_t> passed_;  // communicators of sends and receives
 };
 
 // group is this thread's.
 Group &group();
 
-// made sets up communicators that NCCL has made. in_progress: it is still at work.
-void made(const std::vector<Created> &created, bool in_progress);
+// made sets up communicators that NCCL has made. in_progress: it is still at work. Those that
+// other ranks have not answered for are ended again, and it fails.
+ncclResult_t made(const std::vector<Created> &created, bool in_progress);
 
 // registered opens windows that NCCL has made.
 void registered(const std::vector<Registered> &all);

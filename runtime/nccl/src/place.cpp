@@ -78,6 +78,31 @@ Place place_of(const Buffers &b) {
   return disjoint(b.send, in, b.recv, out) ? Place::kOut : Place::kOverlap;
 }
 
+namespace {
+
+// Results is the part of a rank's memory, of the buffer that holds its input, where results
+// belong: chunks from from on.
+struct Results {
+  int32_t from, count;
+  bool holds(int32_t at, int32_t n) const { return at >= from && at + n <= from + count; }
+};
+
+// one_spoils is spoils_input for a one-sided program: any rank may write there.
+bool one_spoils(const mscclsh_one_program &p, int32_t rank, int32_t holder,
+                const Results &results) {
+  for (int64_t i = 0; i < p.n_ops; i++)
+    for (int32_t k = p.ops[i].dst_start; k < p.ops[i].dst_end; k++) {
+      const mscclsh_operand &o = p.operands[k];
+      const int32_t b = 3 * rank + o.buf;
+      if (o.rank == rank && p.base_buf[b] == holder &&
+          !results.holds(p.base_chunk[b] + o.index, o.size))
+        return true;
+    }
+  return false;
+}
+
+}  // namespace
+
 bool spoils_input(const Table &t, int32_t program, int32_t rank, int32_t collective, int32_t root) {
   const mscclsh_program p = t.flat(program);
   const int32_t *base = p.base_buf + 3 * rank, *first = p.base_chunk + 3 * rank;
@@ -85,8 +110,8 @@ bool spoils_input(const Table &t, int32_t program, int32_t rank, int32_t collect
   // Results belong in the input's memory where the output lies there too; in a reduction to
   // a root others have that memory, but no result.
   const bool gets = collective != MSCCLSH_REDUCE_TO_ROOT || rank == root;
-  const int32_t results = gets && base[1] == holder ? p.chunks[3 * rank + 1] : 0;
-  const int32_t from = first[1];
+  const Results results = {first[1], gets && base[1] == holder ? p.chunks[3 * rank + 1] : 0};
+  if (t.one(program) != nullptr) return one_spoils(t.one_flat(program), rank, holder, results);
   int64_t tb = 0, step = 0;
   for (int32_t r = 0; r < rank; r++)
     for (int32_t i = 0; i < p.tbs[r]; i++) step += p.steps_per_tb[tb++];
@@ -96,8 +121,7 @@ bool spoils_input(const Table &t, int32_t program, int32_t rank, int32_t collect
     const mscclsh_step &s = p.steps[step];
     const bool writes = s.kind != MSCCLSH_NOP && s.kind != MSCCLSH_SEND && s.kind != MSCCLSH_RRS;
     if (!writes || base[s.dst_buf] != holder) continue;
-    const int32_t at = first[s.dst_buf] + s.dst_chunk;
-    if (at < from || at + s.count > from + results) return true;
+    if (!results.holds(first[s.dst_buf] + s.dst_chunk, s.count)) return true;
   }
   return false;
 }

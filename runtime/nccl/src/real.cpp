@@ -13,7 +13,7 @@
 
 namespace mscclsh {
 
-__thread int real_depth __attribute__((tls_model("initial-exec"))) = 0;
+__thread int real_depth = 0;
 
 namespace {
 

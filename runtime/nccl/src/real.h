@@ -83,7 +83,7 @@ ncclResult_t pncclScatterConfig(const void *in, void *out, size_t count, ncclDat
 namespace mscclsh {
 
 // How many calls into NCCL this thread is in.
-extern __thread int real_depth __attribute__((tls_model("initial-exec")));
+extern __thread int real_depth;
 
 inline bool inside_real() { return real_depth != 0; }
 

@@ -16,6 +16,8 @@
 #include "gpu.h"
 #include "log.h"
 #include "options.h"
+#include "parcel.h"
+#include "watch.h"
 
 namespace mscclsh::nccl {
 
@@ -81,64 +83,73 @@ void off(Rank *rank, const std::string &why, bool loud) {
   log_setup(format("rank %d: ", rank->rank) + line);
 }
 
+// end is for a rank that could not be set up. Where others did not answer, NCCL's communicator
+// is of no use either, as it is still at work on the question.
+void end(Rank *rank, const Failure &f) {
+  if (f.code != MSCCLSH_ESTUCK) return off(rank, f.what(), true);
+  rank->fail(f.what());
+  rank->broken = ncclRemoteError;
+  rank->phase.store(Phase::kOff, std::memory_order_release);
+  say(f.what());
+}
+
 // Gather is one gather of a number of bytes of each rank, over NCCL.
 class Gather {
  public:
   Gather(Rank *rank, const void *mine, void *all, size_t bytes)
-      : rank_(rank), mine_(mine), all_(all), bytes_(bytes) {}
-
-  void begin() {
+      : rank_(rank), all_(all), bytes_(bytes) {
     const OnDevice on(rank_->device);
-    stream_.reset(new PrivateStream);
-    memory_ = static_cast<unsigned char *>(device_alloc(bytes_ * size_t(rank_->ranks + 1)));
-    stream_->send(memory_, mine_, bytes_);
+    parcel_ = take_parcel(rank_->device);
+    std::memcpy(parcel_->host, mine, bytes_);
+    parcel_->stream.send(parcel_->memory, parcel_->host, bytes_);
   }
   ncclResult_t enqueue() {
     const OnDevice on(rank_->device);
-    return real().AllGather(memory_, memory_ + bytes_, bytes_, ncclInt8, rank_->comm,
-                            stream_->stream());
+    return real().AllGather(parcel_->memory, parcel_->memory + bytes_, bytes_, ncclInt8,
+                            rank_->comm, parcel_->stream.stream());
   }
-  void settle() {
-    wait([&] { return arrived(); });
+  void settle(const Watch &watch) {
+    wait(watch, [&] { return arrived(watch); });
     const OnDevice on(rank_->device);
-    stream_->fetch(all_, memory_ + bytes_, bytes_ * size_t(rank_->ranks));
+    const size_t n = bytes_ * size_t(rank_->ranks);
+    parcel_->stream.fetch(parcel_->host + bytes_, parcel_->memory + bytes_, n);
     int turn = 0;
-    wait([&] {
-      if (++turn % 256 == 0) arrived();
-      return stream_->done();
+    wait(watch, [&] {
+      if (++turn % 256 == 0) arrived(watch);
+      return parcel_->stream.done();
     });
-    device_free(memory_);
-    memory_ = nullptr;
+    std::memcpy(all_, parcel_->host + bytes_, n);
+    give_parcel(std::move(parcel_));
   }
   ~Gather() {
     // What NCCL may still be at work on stays: waiting for it here could take for ever.
-    if (memory_ != nullptr) static_cast<void>(stream_.release());
+    static_cast<void>(parcel_.release());
   }
 
  private:
   // arrived is whether NCCL has enqueued what it was given, and fails when it can't.
-  bool arrived() const {
+  bool arrived(const Watch &watch) const {
     ncclResult_t state = ncclSuccess;
-    if (real().CommGetAsyncError(rank_->comm, &state) != ncclSuccess ||
-        (state != ncclSuccess && state != ncclInProgress))
+    const ncclResult_t asked =
+        watch.ask([&] { return real().CommGetAsyncError(rank_->comm, &state); });
+    if (asked != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
       throw Failure(MSCCLSH_EPEER, "NCCL failed to carry a first message between the ranks");
     return state == ncclSuccess;
   }
 
   template <class F>
-  void wait(F done) {
+  void wait(const Watch &watch, F done) {
     for (int turn = 0; !done(); turn++) {
+      watch.check();
       if (rank_->abandoned) throw Failure(MSCCLSH_EDEAD, "the communicator was aborted");
       std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 500));
     }
   }
 
   Rank *const rank_;
-  const void *const mine_;
   void *const all_;
   const size_t bytes_;
-  std::unique_ptr<PrivateStream> stream_;
-  unsigned char *memory_ = nullptr;
+  std::unique_ptr<Parcel> parcel_;
 };
 
 // gather is an allgather of a T of each rank, on all the communicators at once: ranks of one
@@ -146,12 +157,15 @@ class Gather {
 template <class T>
 void gather(const std::vector<Joining *> &joining, const std::vector<T> &mine,
             std::vector<std::vector<T>> *all) {
+  static_assert(sizeof(T) * size_t(kMostRanks + 1) <= kParcelBytes, "a parcel's room");
+  std::vector<Rank *> ranks;
+  for (Joining *j : joining) ranks.push_back(j->rank);
+  Watch watch(std::move(ranks));
   std::vector<std::unique_ptr<Gather>> gathers;
   all->resize(joining.size());
   for (size_t i = 0; i < joining.size(); i++) {
     (*all)[i].resize(size_t(joining[i]->rank->ranks));
     gathers.emplace_back(new Gather(joining[i]->rank, &mine[i], (*all)[i].data(), sizeof(T)));
-    gathers.back()->begin();
   }
   const bool group = joining.size() > 1;
   ncclResult_t result = group ? real().GroupStart() : ncclSuccess;
@@ -163,11 +177,13 @@ void gather(const std::vector<Joining *> &joining, const std::vector<T> &mine,
     const ncclResult_t r = real().GroupEnd();
     if (result == ncclSuccess && r != ncclInProgress) result = r;
   }
+  watch.check();
   if (result != ncclSuccess)
     throw Failure(MSCCLSH_EPEER,
                   std::string("NCCL failed to carry a first message between the ranks: ") +
                       real().GetErrorString(result));
-  for (auto &g : gathers) g->settle();
+  for (auto &g : gathers) g->settle(watch);
+  watch.finish();
 }
 
 }  // namespace
@@ -416,6 +432,9 @@ void set_up(const std::vector<Rank *> &ranks) {
   if (joining.empty()) return;
   try {
     join(joining);
+  } catch (const Failure &f) {
+    for (Joining *j : joining)
+      if (j->rank->phase == Phase::kSettingUp) end(j->rank, f);
   } catch (const std::exception &e) {
     for (Joining *j : joining)
       if (j->rank->phase == Phase::kSettingUp) off(j->rank, e.what(), true);

@@ -53,7 +53,8 @@ Verdict judge(const std::vector<Hello> &all, int32_t rank, const Table *table);
 constexpr uint64_t kMagic = 0x4843434c53434d02u;
 
 // set_up sets ranks up whose communicators are there: all those that this thread has made
-// together. It never fails; a rank that can't take part is off.
+// together. It never fails; a rank that can't take part is off. One that others have not
+// answered for too long is broken, too: a process without this library takes no part.
 void set_up(const std::vector<Rank *> &ranks);
 
 // process_table is the table of this process, or null, with a sentence where something is

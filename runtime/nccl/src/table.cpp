@@ -49,6 +49,7 @@ int64_t chunk_bytes(const mscclsh_table_program &p, int64_t count, int32_t dtype
 }
 
 int32_t regime(const mscclsh_table_program &p, int64_t chunk) {
+  if (p.one != 0) return 1;
   if (p.slots == 0) return INT32_MAX;  // Direct: every step is one message
   const int64_t most = p.max_regime > 0 ? p.max_regime : kMaxRegime;
   if (chunk <= 0) return int32_t(most);
@@ -77,6 +78,34 @@ mscclsh_program Table::flat(int32_t i) const {
   f.slot_bytes = p.slot_bytes;
   f.slots = p.slots;
   f.protocol = p.protocol;
+  return f;
+}
+
+mscclsh_one_program Table::one_flat(int32_t i) const {
+  const mscclsh_table_program &p = program(i);
+  const mscclsh_table_one &o = *one(i);
+  mscclsh_one_program f = {};
+  f.tbs = at<int32_t>(p.tbs);
+  f.blocks = at<mscclsh_span>(o.blocks);
+  f.n_channels = at<int32_t>(o.n_channels);
+  f.channels = at<mscclsh_channel>(o.channels);
+  f.n_semaphores = at<int32_t>(o.n_semaphores);
+  f.semaphores = at<int32_t>(o.semaphores);
+  f.ops = at<mscclsh_op>(o.ops);
+  f.operands = at<mscclsh_operand>(o.operands);
+  f.refs = at<int32_t>(o.refs);
+  f.chunks = at<int32_t>(p.chunks);
+  f.base_buf = at<int32_t>(p.base_buf);
+  f.base_chunk = at<int32_t>(p.base_chunk);
+  f.divides = at<mscclsh_divide>(p.divides);
+  f.n_ops = o.n_ops;
+  f.n_operands = o.n_operands;
+  f.n_refs = o.n_refs;
+  f.n_divides = p.n_divides;
+  f.packets = o.packets;
+  f.double_scratch = o.double_scratch;
+  f.alignment = o.alignment;
+  f.threads = o.threads;
   return f;
 }
 
@@ -125,7 +154,8 @@ Reason Table::why_not(const mscclsh_table_entry &e, const Query &q) const {
   if (!place_fits(e, q)) return kPlace;
   if (q.count < 1 || uint64_t(q.bytes) < e.min_bytes || uint64_t(q.bytes) > e.max_bytes)
     return kBytes;
-  if (q.count % e.multiple != 0) return kMultiple;
+  if (q.count % e.multiple != 0 || q.count / e.multiple * dtype_bytes(q.dtype) % e.unit != 0)
+    return kMultiple;
   if (e.memory == MSCCLSH_WINDOWS && (!q.registered || q.alignment < e.alignment)) return kMemory;
   if (e.max_blocks > q.max_ctas) return kCtas;
   const int64_t need = scratch_bytes(*this, e, q), staging = staging_bytes(e, q);

@@ -112,8 +112,20 @@ class Table {
   const mscclsh_table_program &program(int32_t i) const { return programs_[i]; }
   const char *text(uint64_t offset) const { return at<char>(offset); }
 
-  // flat is a program as mscclsh_load takes it; it points into the table.
+  // flat is a program as mscclsh_load takes it, and one_flat a one-sided one as
+  // mscclsh_one_load does; they point into the table. one is what a one-sided program has
+  // beside, null where it sends and receives.
   mscclsh_program flat(int32_t program) const;
+  mscclsh_one_program one_flat(int32_t program) const;
+  const mscclsh_table_one *one(int32_t program) const {
+    const uint64_t at_byte = programs_[program].one;
+    return at_byte == 0 ? nullptr : at<mscclsh_table_one>(at_byte);
+  }
+
+  // one_memory is whether an entry has a one-sided program for both places.
+  bool one_memory(const mscclsh_table_entry &e) const {
+    return e.in_place >= 0 && e.in_place == e.out_of_place && one(e.in_place) != nullptr;
+  }
 
   // why_not looks at one entry. Whether a call is in place speaks against an entry of
   // windows alone, whose buffers, and with them their places, are the same on all ranks.

@@ -41,6 +41,16 @@ class Reader {
   uint64_t n_;
 };
 
+// common is the greatest number that divides both.
+int64_t common(int64_t a, int64_t b) {
+  while (b != 0) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
 void need(bool right, const char *what, int32_t i, const char *bad) {
   if (!right) invalid(format("%s %d %s", what, i, bad));
 }
@@ -64,6 +74,87 @@ void check_header(const mscclsh_table_header &h, uint64_t n) {
                    static_cast<unsigned long long>(h.file_bytes)));
 }
 
+// check_places is about where entries, programs and the first string lie: one behind the other.
+// The digest leaves the header out: this way no count and no place in it can be another one
+// unnoticed.
+void check_places(const mscclsh_table_header &h) {
+  if (h.n_entries > INT32_MAX || h.n_programs > INT32_MAX) invalid("it has too many entries");
+  const auto behind = [](uint64_t at, uint64_t n, size_t size) {
+    return (at + n * size + kAlign - 1) / kAlign * kAlign;
+  };
+  const uint64_t programs = behind(sizeof h, h.n_entries, sizeof(mscclsh_table_entry));
+  const uint64_t made_by = behind(programs, h.n_programs, sizeof(mscclsh_table_program));
+  if (h.entries != (h.n_entries > 0 ? sizeof h : 0) ||
+      h.programs != (h.n_programs > 0 ? programs : 0) || h.made_by != made_by)
+    invalid("its entries and programs don't lie where its header says");
+}
+
+// add_up is the sum of a number of each rank.
+int64_t add_up(const int32_t *each, int32_t n, int32_t i, const char *bad) {
+  int64_t total = 0;
+  for (int32_t r = 0; r < n; r++) {
+    need(each[r] >= 0, "program", i, bad);
+    total += each[r];
+  }
+  return total;
+}
+
+bool within(int32_t start, int32_t end, int64_t n) {
+  return start >= 0 && start <= end && end <= n;
+}
+
+// check_one is about what a one-sided program has beside: that nothing in it leads out of it.
+// What its operations make of it is looked at where it is loaded.
+void check_one(const Reader &in, const mscclsh_table_program &p, int32_t i) {
+  const char *const what = "program";
+  const mscclsh_table_one &o = *in.array<mscclsh_table_one>(p.one, 1, "a program's operations");
+  need(p.slots == 0 && p.slot_bytes == 0 && p.max_regime == 1 && p.n_steps == 0 && p.n_deps == 0 &&
+           p.steps_per_tb == 0,
+       what, i, "is one-sided and has slots or steps");
+  need(uint32_t(o.packets) <= 1 && uint32_t(o.double_scratch) <= 1 &&
+           p.protocol == (o.packets ? MSCCLSH_LL : MSCCLSH_SIMPLE),
+       what, i, "has packets of no protocol");
+  need(o.alignment >= 1 && o.threads >= 1 && o.threads <= 1 << 16, what, i,
+       "has ranges or blocks without a size");
+  const mscclsh_span *blocks =
+      in.array<mscclsh_span>(o.blocks, p.tbs_total, "a program's thread blocks");
+  for (int32_t b = 0; b < p.tbs_total; b++)
+    need(within(blocks[b].start, blocks[b].end, o.n_ops), what, i,
+         "has thread blocks of operations that are not there");
+  need(o.n_ops <= INT32_MAX && o.n_operands <= INT32_MAX && o.n_refs <= INT32_MAX, what, i,
+       "has too many operations");
+  need(add_up(in.array<int32_t>(o.n_channels, p.ranks, "a program's channels"), p.ranks, i,
+              "has negative numbers of channels") == o.all_channels,
+       what, i, "counts its channels wrong");
+  need(add_up(in.array<int32_t>(o.n_semaphores, p.ranks, "a program's semaphores"), p.ranks, i,
+              "has negative numbers of semaphores") == o.all_semaphores,
+       what, i, "counts its semaphores wrong");
+  const mscclsh_channel *channels =
+      in.array<mscclsh_channel>(o.channels, o.all_channels, "a program's channels");
+  for (int64_t c = 0; c < o.all_channels; c++)
+    need(uint32_t(channels[c].kind) <= MSCCLSH_VIA_PORT &&
+             uint32_t(channels[c].peer) < uint32_t(p.ranks) && channels[c].zero == 0,
+         what, i, "has a channel that is none");
+  in.array<int32_t>(o.semaphores, o.all_semaphores, "a program's semaphores");
+  in.array<int32_t>(o.refs, o.n_refs, "a program's references");
+  const mscclsh_operand *operands =
+      in.array<mscclsh_operand>(o.operands, o.n_operands, "a program's operands");
+  for (int64_t k = 0; k < o.n_operands; k++)
+    need(uint32_t(operands[k].rank) < uint32_t(p.ranks) && uint32_t(operands[k].buf) <= 2 &&
+             operands[k].index >= 0 && operands[k].size >= 1 &&
+             uint32_t(operands[k].packets) <= 1 && operands[k].zero == 0,
+         what, i, "has an operand that is none");
+  const mscclsh_op *ops = in.array<mscclsh_op>(o.ops, o.n_ops, "a program's operations");
+  for (int64_t k = 0; k < o.n_ops; k++) {
+    const mscclsh_op &x = ops[k];
+    need(uint32_t(x.kind) <= MSCCLSH_OP_PIPELINE && uint32_t(x.via) < MSCCLSH_VIA_SWITCH &&
+             uint32_t(x.reduce) <= 4 && within(x.src_start, x.src_end, o.n_operands) &&
+             within(x.dst_start, x.dst_end, o.n_operands) &&
+             within(x.ref_start, x.ref_end, o.n_refs) && within(x.body_start, x.body_end, o.n_ops),
+         what, i, "has an operation that is none");
+  }
+}
+
 void check_program(const Reader &in, const mscclsh_table_program &p, int32_t i) {
   const char *const what = "program";
   in.text(p.title, "a program's title");
@@ -72,8 +163,8 @@ void check_program(const Reader &in, const mscclsh_table_program &p, int32_t i) 
            p.slot_bytes >= 0,
        what, i, "has negative sizes");
   need(p.protocol >= MSCCLSH_SIMPLE && p.protocol <= MSCCLSH_DIRECT &&
-           (p.protocol == MSCCLSH_DIRECT ? p.slots == 0 && p.slot_bytes == 0
-                                         : p.slots >= 1 && p.slot_bytes >= 1),
+           (p.protocol == MSCCLSH_DIRECT || p.one != 0 ? p.slots == 0 && p.slot_bytes == 0
+                                                       : p.slots >= 1 && p.slot_bytes >= 1),
        what, i, "has no protocol or slots that there are");
   need(p.max_regime <= INT32_MAX, what, i, "has messages too large");
   const int32_t *tbs = in.array<int32_t>(p.tbs, p.ranks, "a program's thread blocks");
@@ -83,8 +174,9 @@ void check_program(const Reader &in, const mscclsh_table_program &p, int32_t i) 
     total += tbs[r];
   }
   need(total == p.tbs_total, what, i, "counts its thread blocks wrong");
-  const int32_t *per = in.array<int32_t>(p.steps_per_tb, total, "a program's thread blocks");
-  for (int64_t t = 0; t < total; t++) {
+  const int64_t with_steps = p.one != 0 ? 0 : total;
+  const int32_t *per = in.array<int32_t>(p.steps_per_tb, with_steps, "a program's thread blocks");
+  for (int64_t t = 0; t < with_steps; t++) {
     need(per[t] >= 0, what, i, "has negative numbers of steps");
     steps += per[t];
   }
@@ -104,6 +196,60 @@ void check_program(const Reader &in, const mscclsh_table_program &p, int32_t i) 
   for (int64_t b = 0; b < places; b++)
     need(chunks[b] >= 0 && first[b] >= 0 && uint32_t(base[b]) <= 2, what, i,
          "has buffers that lie nowhere");
+  if (p.one != 0) check_one(in, p, i);
+}
+
+// Reach is what a one-sided program touches and reduces by.
+struct Reach {
+  bool peers = false;   // other ranks' input or output
+  bool inputs = false;  // it writes what it names as an input
+  uint32_t ops = ~0u;   // bit o: it can reduce by operation o
+  int64_t unit = 0;     // a number that all units of its pipelines are multiples of; 0: none
+};
+
+Reach reach_of(const Table &t, int32_t program) {
+  const mscclsh_one_program p = t.one_flat(program);
+  const uint32_t kSum = 1 << 0 | 1 << 4;                          // of which averages are made
+  const uint32_t kFixed[] = {~0u, kSum, 1 << 2, 1 << 3, 1 << 1};  // by run, sum, min, max, prod
+  Reach to;
+  auto look = [&](int32_t rank, const mscclsh_op &x) {
+    const bool reduces = (x.kind >= MSCCLSH_OP_RE && x.kind <= MSCCLSH_OP_RRES) ||
+                         (x.kind >= MSCCLSH_OP_REPKT && x.kind <= MSCCLSH_OP_RECSPKT);
+    if (reduces) to.ops &= kFixed[x.reduce];
+    if (x.kind == MSCCLSH_OP_PIPELINE) to.unit = common(to.unit, x.unit_bytes);
+    for (int32_t k = x.src_start; k < x.src_end; k++)
+      to.peers |= p.operands[k].buf != 2 && p.operands[k].rank != rank;
+    for (int32_t k = x.dst_start; k < x.dst_end; k++) {
+      to.peers |= p.operands[k].buf != 2 && p.operands[k].rank != rank;
+      to.inputs |= p.operands[k].buf == 0;
+    }
+  };
+  int32_t block = 0;
+  for (int32_t r = 0; r < t.program(program).ranks; r++)
+    for (int32_t b = 0; b < p.tbs[r]; b++, block++)
+      for (int32_t i = p.blocks[block].start; i < p.blocks[block].end; i++) {
+        look(r, p.ops[i]);
+        for (int32_t k = p.ops[i].body_start; k < p.ops[i].body_end; k++) look(r, p.ops[k]);
+      }
+  return to;
+}
+
+// check_one_entry is about an entry's one-sided program.
+void check_one_entry(const mscclsh_table_entry &e, int32_t i, const Table &t, int32_t program) {
+  const char *const what = "entry";
+  const Reach reach = reach_of(t, program);
+  const int64_t alignment = t.one(program)->alignment;
+  need(reach.peers == (e.memory == MSCCLSH_WINDOWS), what, i,
+       "has a one-sided program for other memory");
+  need(e.mixable == (e.in_place == e.out_of_place), what, i,
+       "mixes one-sided programs that can't meet");
+  need(!e.mixable || !reach.inputs, what, i, "has a program for both places that writes inputs");
+  for (int32_t d = 0; d < kDtypes; d++)
+    need(!(e.dtypes >> d & 1) ||
+             (alignment % dtype_bytes(d) == 0 && reach.unit % dtype_bytes(d) == 0),
+         what, i, "has a program that cuts elements");
+  need(!reduces(e.collective) || (e.ops & ~reach.ops) == 0, what, i,
+       "has a program that reduces by something else");
 }
 
 void check_entry(const Reader &in, const mscclsh_table_entry &e, int32_t i, const Table &t) {
@@ -131,6 +277,9 @@ void check_entry(const Reader &in, const mscclsh_table_entry &e, int32_t i, cons
          "has a multiple that leaves chunks unequal");
     need(e.memory == MSCCLSH_WINDOWS || t.program(p).protocol != MSCCLSH_DIRECT, what, i,
          "runs Direct in memory that is in no window");
+    need(e.unit == (t.one(p) != nullptr ? t.one(p)->alignment : 1), what, i,
+         "has chunks that its program cuts otherwise");
+    if (t.one(p) != nullptr) check_one_entry(e, i, t, p);
   }
 }
 
@@ -156,10 +305,10 @@ bool Table::check(std::string *why) try {
   check_header(h, size_);
   if (h.digest != mix_bytes(kDigest, bytes_ + sizeof h, size_ - sizeof h))
     invalid("it is damaged: its digest is another");
+  check_places(h);
   in.text(h.made_by, "its maker's name");
   entries_ = in.array<mscclsh_table_entry>(h.entries, h.n_entries, "its entries");
   programs_ = in.array<mscclsh_table_program>(h.programs, h.n_programs, "its programs");
-  if (h.n_entries > INT32_MAX || h.n_programs > INT32_MAX) invalid("it has too many entries");
   for (int32_t i = 0; i < programs(); i++) check_program(in, program(i), i);
   for (int32_t i = 0; i < entries(); i++) check_entry(in, entry(i), i, *this);
   for (int32_t i = 0; i + 1 < entries(); i++)

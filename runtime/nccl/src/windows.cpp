@@ -49,15 +49,17 @@ void note_freed(const void *p) {
   m.allocated.erase(known);
 }
 
-bool overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes) {
-  const uintptr_t x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
-  return x < y + uintptr_t(b_bytes) && y < x + uintptr_t(a_bytes);
-}
-
-bool Windows::meets(const void *p, int64_t bytes) const {
-  return std::any_of(by_base_.begin(), by_base_.end(), [&](const auto &w) {
-    return overlap(reinterpret_cast<const void *>(w.second.base), w.second.told, p, bytes);
-  });
+// They are alike if they lie apart from each other on each rank, or as many bytes from each
+// other on all.
+bool alike(const std::vector<Span> &a, int64_t a_bytes, const std::vector<Span> &b,
+           int64_t b_bytes) {
+  bool apart = true, same = true;
+  for (size_t i = 0; i < a.size(); i++) {
+    const uint64_t x = a[i].at, y = b[i].at;
+    apart &= x + uint64_t(a_bytes) <= y || y + uint64_t(b_bytes) <= x;
+    same &= y - x == b[0].at - a[0].at;
+  }
+  return apart || same;
 }
 
 void Windows::add(const Window &w) {
@@ -94,6 +96,10 @@ void Windows::remove_if(const std::function<bool(const Window &)> &wanted, const
 
 void Windows::remove(ncclWindow_t handle, const Gone &gone) {
   remove_if([&](const Window &w) { return w.handle == handle; }, gone);
+}
+
+void Windows::remove_one(int32_t number, const Gone &gone) {
+  remove_if([&](const Window &w) { return w.number == number; }, gone);
 }
 
 void Windows::remove_freed(const Gone &gone) {

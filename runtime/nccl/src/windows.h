@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "mscclsh_cuda.h"
 #include "real.h"
@@ -24,19 +25,28 @@ namespace mscclsh::nccl {
 // kPage is what windows begin at a multiple of, bytes, so that offsets tell alignment.
 constexpr uintptr_t kPage = 4096;
 
-// Window is one that can be used.
+// Window is one that can be used. Several may have the same memory, whole or in part: then
+// they lie alike on all ranks, and it makes no difference which one is taken.
 struct Window {
   uintptr_t base;
   int64_t bytes;  // that every rank has
-  int64_t told;   // that were registered here, at least as many
   ncclWindow_t handle;
   int32_t number;  // of the engine's
   const mscclsh_window *opened;
   uint64_t identity;  // of the allocation; 0: not known
 };
 
-// overlap is whether two ranges have a byte in common.
-bool overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes);
+// Span is what a rank registers; no bytes are of no use.
+struct Span {
+  uint64_t at;
+  int64_t bytes;
+};
+
+// alike is whether a buffer that all ranks have at one offset of a window is in another one on
+// all ranks or on none, and if it is, at one offset there too. a and b are what each rank has
+// registered, of which the first a_bytes and b_bytes are in the windows.
+bool alike(const std::vector<Span> &a, int64_t a_bytes, const std::vector<Span> &b,
+           int64_t b_bytes);
 
 class Windows {
  public:
@@ -45,15 +55,14 @@ class Windows {
   bool empty() const { return by_base_.empty(); }
   void add(const Window &w);
 
-  // meets is whether some of the bytes lie in a window, so that they can't be another one.
-  bool meets(const void *p, int64_t bytes) const;
-
-  // at is the window that holds all of the bytes, or null.
+  // at is a window that holds all of the bytes, or null.
   const Window *at(const void *p, int64_t bytes) const;
 
-  // remove forgets the window of a handle, and remove_freed those whose memory ncclMemFree
-  // has freed since it was last asked; both call gone with each.
+  // remove forgets the window of a handle, remove_one the one of that number, and
+  // remove_freed those whose memory ncclMemFree has freed since it was last asked; all call
+  // gone with each.
   void remove(ncclWindow_t handle, const Gone &gone);
+  void remove_one(int32_t number, const Gone &gone);
   void remove_freed(const Gone &gone);
 
  private:

@@ -137,6 +137,7 @@ mscclsh_table_entry &Bundle::add(Shape shape, uint64_t min, uint64_t max, const 
   e.min_bytes = min;
   e.max_bytes = max;
   e.multiple = shape.parts;
+  e.unit = 1;
   e.alignment = 1;
   e.collective = shape.collective;
   e.ranks = shape.ranks;
@@ -164,6 +165,27 @@ mscclsh_table_entry &Bundle::add(Shape shape, uint64_t min, uint64_t max, const 
   return entries.back().entry;
 }
 
+mscclsh_table_entry &Bundle::add_one(Shape shape, Way way, uint64_t min, uint64_t max,
+                                     const std::string &name) {
+  const bool windows = way == Way::kGets || way == Way::kPorts;
+  shape.protocol = way == Way::kPackets ? MSCCLSH_LL : MSCCLSH_SIMPLE;
+  mscclsh_table_entry &e = add(shape, min, max, name);
+  programs.resize(size_t(e.out_of_place));
+  e.unit = kUnit;
+  e.memory = windows ? MSCCLSH_WINDOWS : MSCCLSH_ANY_MEMORY;
+  e.max_blocks = way == Way::kPipeline ? 2 : 1;
+  e.mixable = !windows;
+  shape.in_place = false;
+  programs.push_back(one_straight(shape, way));
+  e.in_place = windows ? -1 : e.out_of_place;
+  if (windows && shape.collective != MSCCLSH_ALLTOALL) {
+    shape.in_place = true;
+    e.in_place = int32_t(programs.size());
+    programs.push_back(one_straight(shape, way));
+  }
+  return e;
+}
+
 namespace {
 
 // File is a file in the making: everything is appended at a multiple of 16.
@@ -182,6 +204,29 @@ class File {
   std::vector<unsigned char> bytes;
 };
 
+// put_one puts what a one-sided program has beside, and tells of its thread blocks.
+uint64_t put_one(File &f, const HandOne &o) {
+  mscclsh_table_one t = {};
+  t.blocks = f.put(o.blocks.data(), o.blocks.size());
+  t.n_channels = f.put(o.n_channels.data(), o.n_channels.size());
+  t.channels = f.put(o.channels.data(), o.channels.size());
+  t.n_semaphores = f.put(o.n_semaphores.data(), o.n_semaphores.size());
+  t.semaphores = f.put(o.semaphores.data(), o.semaphores.size());
+  t.ops = f.put(o.ops.data(), o.ops.size());
+  t.operands = f.put(o.operands.data(), o.operands.size());
+  t.refs = f.put(o.refs.data(), o.refs.size());
+  t.n_ops = int64_t(o.ops.size());
+  t.n_operands = int64_t(o.operands.size());
+  t.n_refs = int64_t(o.refs.size());
+  t.all_channels = int64_t(o.channels.size());
+  t.all_semaphores = int64_t(o.semaphores.size());
+  t.packets = o.packets;
+  t.double_scratch = o.double_scratch;
+  t.alignment = kUnit;
+  t.threads = 3;
+  return f.put(&t, 1);
+}
+
 mscclsh_table_program put_program(File &f, const HandProgram &p) {
   std::vector<int32_t> tbs, lengths;
   std::vector<mscclsh_step> steps;
@@ -196,6 +241,7 @@ mscclsh_table_program put_program(File &f, const HandProgram &p) {
     tbs.push_back(n);
   }
   mscclsh_table_program t = {};
+  if (p.one != nullptr) tbs = p.one->tbs;
   t.tbs = f.put(tbs.data(), tbs.size());
   t.steps_per_tb = f.put(lengths.data(), lengths.size());
   t.steps = f.put(steps.data(), steps.size());
@@ -214,6 +260,16 @@ mscclsh_table_program put_program(File &f, const HandProgram &p) {
   t.tbs_total = int32_t(lengths.size());
   t.slots = p.slots;
   t.protocol = p.protocol;
+  if (p.one == nullptr) return t;
+  t.one = put_one(f, *p.one);
+  t.tbs_total = int32_t(p.one->blocks.size());
+  t.max_regime = 1;
+  t.slots = 0;
+  t.slot_bytes = 0;
+  t.steps_per_tb = t.steps = t.deps = 0;
+  for (size_t i = 2; i < p.chunks.size(); i += 3)
+    t.scratch_chunks = std::max(t.scratch_chunks, int64_t(p.chunks[i]) * (p.one->packets ? 2 : 1) *
+                                                      (p.one->double_scratch ? 2 : 1));
   return t;
 }
 
@@ -234,26 +290,31 @@ std::vector<unsigned char> Bundle::bytes() const {
   File f;
   mscclsh_table_header h = {};
   f.put(&h, 1);
-  std::vector<mscclsh_table_program> made;
-  for (const HandProgram &p : programs) made.push_back(put_program(f, p));
-  std::vector<mscclsh_table_entry> written;
-  for (const HandEntry &e : sorted) {
-    written.push_back(e.entry);
-    written.back().name = f.text(e.name);
-    written.back().source = f.text("by hand:" + std::to_string(written.size()));
+  // What follows the header stands there in this order; it is filled in at the end.
+  std::vector<mscclsh_table_entry> written(sorted.size());
+  std::vector<mscclsh_table_program> made(programs.size());
+  if (!written.empty()) h.entries = f.put(written.data(), written.size());
+  if (!made.empty()) h.programs = f.put(made.data(), made.size());
+  h.made_by = f.text("by hand");
+  for (size_t i = 0; i < programs.size(); i++) made[i] = put_program(f, programs[i]);
+  for (size_t i = 0; i < sorted.size(); i++) {
+    written[i] = sorted[i].entry;
+    written[i].name = f.text(sorted[i].name);
+    written[i].source = f.text("by hand:" + std::to_string(i + 1));
   }
   std::memcpy(h.magic, MSCCLSH_TABLE_MAGIC, sizeof h.magic);
   h.version = MSCCLSH_TABLE_VERSION;
   h.header_bytes = sizeof h;
-  h.programs = f.put(made.data(), made.size());
   h.n_programs = uint32_t(made.size());
-  h.entries = f.put(written.data(), written.size());
   h.n_entries = uint32_t(written.size());
   h.abi = MSCCLSH_ABI;
-  h.made_by = f.text("by hand");
   f.put<unsigned char>(nullptr, 0);
   h.file_bytes = f.bytes.size();
   std::memcpy(f.bytes.data(), &h, sizeof h);
+  if (!written.empty())
+    std::memcpy(f.bytes.data() + h.entries, written.data(), written.size() * sizeof written[0]);
+  if (!made.empty())
+    std::memcpy(f.bytes.data() + h.programs, made.data(), made.size() * sizeof made[0]);
   sign(f.bytes);
   return f.bytes;
 }
@@ -274,15 +335,32 @@ void write_file(const std::string &path, const std::vector<unsigned char> &bytes
   }
 }
 
-Bundle standard(const std::vector<int32_t> &ranks) {
+namespace {
+
+// of_all has f add an entry for each collective of so many ranks, and each root.
+template <class F>
+Bundle of_all(const std::vector<int32_t> &ranks, F f) {
   Bundle b;
   for (const int32_t n : ranks) {
     for (int32_t c = 0; c < MSCCLSH_SENDRECV; c++) {
       const bool rooted = c == MSCCLSH_BROADCAST || c == MSCCLSH_REDUCE_TO_ROOT ||
                           c == MSCCLSH_GATHER || c == MSCCLSH_SCATTER;
-      for (int32_t root = 0; root < (rooted ? n : 1); root++)
-        b.add({c, n, rooted ? root : -1}, 1, 1 << 20);
+      for (int32_t root = 0; root < (rooted ? n : 1); root++) {
+        Shape s = {c, n};
+        s.root = rooted ? root : -1;
+        f(b, s);
+      }
     }
   }
   return b;
+}
+
+}  // namespace
+
+Bundle standard(const std::vector<int32_t> &ranks) {
+  return of_all(ranks, [](Bundle &b, const Shape &s) { b.add(s, 1, 1 << 20); });
+}
+
+Bundle one_sided(const std::vector<int32_t> &ranks) {
+  return of_all(ranks, [](Bundle &b, const Shape &s) { b.add_one(s, Way::kPackets, 1, 1 << 18); });
 }

@@ -122,6 +122,78 @@ void overlapping() {
   deregister_all(comms, second);
   EXPECT(gather_in(comms, h, "without the second") == 0, "the first window is used");
   deregister_all(comms, w);
+  // Once the first is gone, another one like the second is as good as any.
+  const std::vector<ncclWindow_t> third = register_all(comms, other);
+  EXPECT(gather_in(comms, other, "after the first") == 0, "a program took it");
+  deregister_all(comms, third);
+}
+
+// The same memory is registered twice, and a part of it as well: each registration counts
+// until it is ended itself, in whatever order they are.
+void registered_twice() {
+  use_table(direct_only());
+  Comms comms(2);
+  const Halves h(2);
+  const auto part_of = [&] {
+    std::vector<ncclWindow_t> part(2);
+    threads(2, [&](int r) {
+      GOOD(ncclCommWindowRegister(comms.comm[size_t(r)], h.at[size_t(r)], Halves::kBytes / 2 + 4096,
+                                  &part[size_t(r)], NCCL_WIN_COLL_SYMMETRIC));
+    });
+    return part;
+  };
+  // The part is 12,288 bytes long: an output of 2,048 at 8,192 is in it, but not one that
+  // begins 3,072 later.
+  static const int kOrders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const auto &order : kOrders) {
+    std::vector<std::vector<ncclWindow_t>> w = {register_all(comms, h), register_all(comms, h),
+                                                part_of()};
+    bool whole = true, part = true;
+    for (const int i : order) {
+      EXPECT((gather_in(comms, h, "in several windows") == 0) == (whole || part), "before %d", i);
+      EXPECT((gather_in(comms, h, "beyond the part", 3072) == 0) == whole, "before %d", i);
+      deregister_all(comms, w[size_t(i)]);
+      w[size_t(i)].clear();
+      whole = !w[0].empty() || !w[1].empty();
+      part = !w[2].empty();
+    }
+    EXPECT(gather_in(comms, h, "in no window any more") == 2, "NCCL's");
+  }
+}
+
+// Several registrations of the same memory in one group.
+void registered_in_group() {
+  use_table(direct_only());
+  Comms comms(2);
+  const Halves h(2);
+  std::vector<std::vector<ncclWindow_t>> w(2, std::vector<ncclWindow_t>(2));
+  threads(2, [&](int r) {
+    GOOD(ncclGroupStart());
+    for (std::vector<ncclWindow_t> &one : w)
+      GOOD(ncclCommWindowRegister(comms.comm[size_t(r)], h.at[size_t(r)], Halves::kBytes,
+                                  &one[size_t(r)], NCCL_WIN_COLL_SYMMETRIC));
+    GOOD(ncclGroupEnd());
+  });
+  EXPECT(gather_in(comms, h, "registered twice") == 0, "a program took it");
+  deregister_all(comms, w[0]);
+  EXPECT(gather_in(comms, h, "the second is left") == 0, "a program took it");
+  deregister_all(comms, w[1]);
+  EXPECT(gather_in(comms, h, "none is left") == 2, "NCCL's");
+}
+
+// Memory is freed though it is registered, and what comes at its address is registered.
+void freed_in_window() {
+  use_table(direct_only());
+  Comms comms(2);
+  std::vector<std::vector<ncclWindow_t>> all;
+  for (int again = 0; again < 3; again++) {
+    const Halves h(2);
+    EXPECT(gather_in(comms, h, "a new allocation") == 2, "NCCL's");
+    all.push_back(register_all(comms, h));
+    EXPECT(gather_in(comms, h, "registered") == 0, "a program took it");
+  }
+  for (const std::vector<ncclWindow_t> &w : all) deregister_all(comms, w);
 }
 
 // A window of one communicator is none of another's.
@@ -150,14 +222,15 @@ void beyond() {
   deregister_all(comms, windows);
 }
 
-// All ranks of one process in one group: buffers are known without windows, and whatever
-// is chosen, what comes out is right, also when memory was freed and allocated again.
+// All ranks of one process in one group: buffers are known without windows, also when memory
+// was freed and allocated again.
 void one_group() {
   use_table(direct_only());
   ncclComm_t comm[2];
   GOOD(ncclCommInitAll(comm, 2, nullptr));
   mscclsh::HostStream streams[2];
   for (int again = 0; again < 4; again++) {
+    stub().forget();
     const Halves h(2);
     std::vector<std::unique_ptr<Part>> parts;
     GOOD(ncclGroupStart());
@@ -169,6 +242,7 @@ void one_group() {
     GOOD(ncclGroupEnd());
     for (mscclsh::HostStream &s : streams) s.wait();
     for (const auto &p : parts) p->check("one group");
+    EXPECT(stub().calls("ncclAllGather") == 0, "a program took it");
   }
   for (const ncclComm_t c : comm) GOOD(ncclCommDestroy(c));
 }
@@ -192,6 +266,9 @@ std::vector<Case> cases_of_memory() {
   return {{"windows", {}, windows},
           {"freed and allocated again", {}, same_address},
           {"windows that overlap", {}, overlapping},
+          {"windows of the same memory", {}, registered_twice},
+          {"the same windows in a group", {}, registered_in_group},
+          {"freed in a window", {}, freed_in_window},
           {"another's window", {}, another_communicator},
           {"beyond the window", {}, beyond},
           {"one process, one group", {}, one_group},

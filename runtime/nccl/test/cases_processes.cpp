@@ -147,6 +147,85 @@ void other_wishes() {
       "MSCCLSH_DENY");
 }
 
+// without_library has ranks of which some are switched off, or stop before they would answer,
+// so that the others, which wait for them, give up: with a sentence first, and an error then.
+void without_library(int ranks, int off) {
+  use_table(standard({2, 4}));
+  Board *board = new_board();
+  std::atomic<int> *const gave_up = new (new_board()) std::atomic<int>(0);
+  const std::string text = told([&] {
+    processes(ranks, [&](int r) {
+      if (r == off) setenv("MSCCLSH_NCCL", "0", 1);
+      if (r == 0) {
+        GOOD(ncclGetUniqueId(&board->id));
+        board->told = 1;
+      }
+      while (board->told == 0) usleep(100);
+      ncclComm_t comm = nullptr;
+      const ncclResult_t made = ncclCommInitRank(&comm, ranks, board->id, r);
+      if (r != off) {
+        EXPECT(made == ncclRemoteError && comm == nullptr, "got %d", int(made));
+        EXPECT(count_of(ncclGetLastError(nullptr), "all processes must have this library") == 1,
+               "got %s", ncclGetLastError(nullptr));
+        ++*gave_up;
+        return;
+      }
+      EXPECT(made == ncclSuccess, "got %d", int(made));
+      while (*gave_up < ranks - 1) usleep(1000);
+      GOOD(ncclCommAbort(comm));
+    });
+  });
+  for (int r = 0; r < ranks; r++) {
+    const std::string rank = "rank " + std::to_string(r) + " of a communicator of " +
+                             std::to_string(ranks) + " ranks has waited ";
+    EXPECT(count_of(text, rank) == (r == off ? 0 : 2), "they say: %s", text.c_str());
+  }
+  EXPECT(count_of(text, "it is given up after 10 s") == ranks - 1 &&
+             count_of(text, "\n") == 2 * (ranks - 1),
+         "they say: %s", text.c_str());
+}
+
+void one_without() { without_library(2, 1); }
+void first_without() { without_library(4, 0); }
+
+// The same with communicators that don't block, which the application ends.
+void one_without_nonblocking() {
+  use_table(standard({2}));
+  Board *board = new_board();
+  std::atomic<int> *const gave_up = new (new_board()) std::atomic<int>(0);
+  const std::string text = told([&] {
+    processes(2, [&](int r) {
+      if (r == 1) setenv("MSCCLSH_NCCL", "0", 1);
+      if (r == 0) {
+        GOOD(ncclGetUniqueId(&board->id));
+        board->told = 1;
+      }
+      while (board->told == 0) usleep(100);
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      ncclComm_t comm = nullptr;
+      const ncclResult_t made = ncclCommInitRankConfig(&comm, 2, board->id, r, &config);
+      EXPECT(made == ncclSuccess || made == ncclInProgress, "got %d", int(made));
+      ncclResult_t state = ncclInProgress;
+      while (state == ncclInProgress) {
+        GOOD(ncclCommGetAsyncError(comm, &state));
+        usleep(1000);
+      }
+      EXPECT(state == (r == 0 ? ncclRemoteError : ncclSuccess), "got %d", int(state));
+      if (r == 0) {
+        Part part(Call(), 0, 2);
+        mscclsh::HostStream stream;
+        EXPECT(part.start(comm, stream_of(stream)) == ncclRemoteError, "it is of no use");
+        ++*gave_up;
+      }
+      while (*gave_up == 0) usleep(1000);
+      GOOD(ncclCommAbort(comm));
+    });
+  });
+  EXPECT(count_of(text, "rank 0 of a communicator of 2 ranks has waited ") == 2, "they say: %s",
+         text.c_str());
+}
+
 // A process ends in the middle: the others hear of it, and are not held up for ever.
 void one_dies() {
   use_table(standard({2}));
@@ -266,6 +345,11 @@ std::vector<Case> cases_of_processes() {
           {"no table on one rank", {}, no_table},
           {"other wishes", {}, other_wishes},
           {"a process dies", {{"MSCCLSH_WATCHDOG", "2"}, {"STUB_TIMEOUT_MS", "3000"}}, one_dies},
+          {"one without the library", {{"MSCCLSH_WATCHDOG", "2"}}, one_without},
+          {"one without, within a call",
+           {{"MSCCLSH_WATCHDOG", "2"}, {"STUB_CONNECT", "1"}},
+           first_without},
+          {"one without, not blocking", {{"MSCCLSH_WATCHDOG", "2"}}, one_without_nonblocking},
           {"forks", {}, forks},
           {"fork, then use", {}, fork_then_use},
           {"left open", {}, left_open},

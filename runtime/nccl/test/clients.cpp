@@ -48,7 +48,8 @@ int main(int argc, char **argv) {
   int passed = 0, failed = 0;
   for (const auto &cases :
        {cases_of_values(), cases_of_fallback(), cases_of_life(), cases_of_groups(),
-        cases_of_processes(), cases_of_memory(), cases_of_table(), cases_of_races()})
+        cases_of_processes(), cases_of_memory(), cases_of_table(), cases_of_races(),
+        cases_of_onesided(), cases_of_together()})
     for (const Case &c : cases)
       if (argc < 2 || std::strstr(c.name, argv[1]) != nullptr) (run(c) ? passed : failed)++;
   std::printf("clients: %d passed, %d failed\n", passed, failed);

@@ -241,12 +241,34 @@ void test_map() {
   for (int i = 1; i < 1000; i += 2) take(handle(i));
 }
 
+// Windows of two ranks, where they lie on each, and what follows.
+void test_alike() {
+  const struct {
+    const char *what;
+    std::vector<Span> a, b;
+    bool want;
+  } cases[] = {
+      {"apart", {{100, 10}, {500, 10}}, {{110, 10}, {490, 10}}, true},
+      {"the same", {{100, 10}, {500, 10}}, {{100, 10}, {500, 10}}, true},
+      {"a part", {{100, 10}, {500, 10}}, {{104, 10}, {504, 10}}, true},
+      {"from before", {{100, 10}, {500, 10}}, {{95, 10}, {495, 10}}, true},
+      {"other parts", {{100, 10}, {500, 10}}, {{104, 10}, {505, 10}}, false},
+      {"on the first alone", {{100, 10}, {500, 10}}, {{109, 10}, {510, 10}}, false},
+      {"on the second alone", {{100, 10}, {500, 10}}, {{110, 10}, {509, 10}}, false},
+      // Of the first one's 90 bytes only 10 are in the window.
+      {"beyond what all have", {{100, 90}, {500, 10}}, {{110, 10}, {900, 10}}, true},
+  };
+  for (const auto &c : cases) {
+    EXPECT(alike(c.a, 10, c.b, 10) == c.want, "windows: %s", c.what);
+    EXPECT(alike(c.b, 10, c.a, 10) == c.want, "windows the other way round: %s", c.what);
+  }
+}
+
 void test_windows() {
   static unsigned char memory[4 * kPage];
   Windows w;
   const auto window = [&](int64_t from, int64_t bytes, int32_t number) {
     return Window{reinterpret_cast<uintptr_t>(memory) + uintptr_t(from),
-                  bytes,
                   bytes,
                   reinterpret_cast<ncclWindow_t>(uintptr_t(number) + 1),
                   number,
@@ -262,20 +284,30 @@ void test_windows() {
   w.add(window(8192, 4096, 1));
   EXPECT(at(0, 4096) == 0 && at(4095, 1) == 0 && at(8192, 1) == 1, "inside");
   EXPECT(at(0, 4097) == -1 && at(4096, 1) == -1 && at(8191, 2) == -1, "beyond");
-  EXPECT(w.meets(memory + 4095, 1) && w.meets(memory + 4096, 4097) && w.meets(memory, 16384),
-         "a byte in common with a window");
-  EXPECT(!w.meets(memory + 4096, 4096) && !w.meets(memory + 12288, 4096), "beside windows");
   std::vector<int32_t> gone;
-  w.remove(reinterpret_cast<ncclWindow_t>(uintptr_t(1)),
-           [&](const Window &x) { gone.push_back(x.number); });
+  const auto note = [&](const Window &x) { gone.push_back(x.number); };
+  // The same memory twice, a part of it, and more than it: whichever is removed, what the
+  // others hold is held.
+  w.add(window(0, 4096, 2));
+  w.add(window(1024, 1024, 3));
+  w.add(window(2048, 8192, 4));
+  EXPECT(at(0, 4096) >= 0 && at(1024, 1025) >= 0 && at(1024, 1024) >= 0, "whole and part");
+  EXPECT(at(2048, 8192) == 4 && at(2047, 2049) >= 0 && at(2047, 2050) == -1, "the longest");
+  for (const int32_t n : {2, 4, 3}) {
+    w.remove_one(n, note);
+    EXPECT(at(0, 4096) == 0 && at(8192, 1) == 1, "without %d", n);
+  }
+  EXPECT(gone == std::vector<int32_t>({2, 4, 3}) && at(4096, 1) == -1, "they are gone");
+  gone.clear();
+  w.remove(reinterpret_cast<ncclWindow_t>(uintptr_t(1)), note);
   EXPECT(gone == std::vector<int32_t>{0} && at(0, 1) == -1 && at(8192, 1) == 1, "one is removed");
   note_allocated(memory + 8192, 100);
   note_freed(memory + 8192);
-  w.remove_freed([&](const Window &x) { gone.push_back(x.number); });
+  w.remove_freed(note);
   EXPECT((gone == std::vector<int32_t>{0, 1}) && w.empty(), "the memory of the other is freed");
   note_allocated(memory + 8192, 100);
   w.add(window(8192, 4096, 2));
-  w.remove_freed([&](const Window &x) { gone.push_back(x.number); });
+  w.remove_freed(note);
   EXPECT(at(8192, 1) == 2, "what was freed before is of no concern");
 }
 
@@ -349,6 +381,7 @@ int main() {
   test_board();
   test_leaving_apart();
   test_map();
+  test_alike();
   test_windows();
   test_sizes();
   test_numbers();

@@ -39,6 +39,20 @@ void test_cut(const std::vector<unsigned char> &file) {
   }
 }
 
+// of_one_sided are the offsets in the first program that has operations, and the lengths there.
+std::vector<size_t> of_one_sided(const std::vector<unsigned char> &file,
+                                 const mscclsh_table_header &h) {
+  mscclsh_table_program p = {};
+  size_t at = size_t(h.programs);
+  for (uint32_t i = 0; i < h.n_programs && p.one == 0; i++, at += sizeof p)
+    std::memcpy(&p, file.data() + at, sizeof p);
+  EXPECT(p.one != 0, "a one-sided program");
+  std::vector<size_t> fields = {at - sizeof p + offsetof(mscclsh_table_program, one)};
+  for (size_t f = 0; f < offsetof(mscclsh_table_one, packets); f += 8)
+    fields.push_back(size_t(p.one) + f);
+  return fields;
+}
+
 // Fields of a header, an entry and a program set to what leads out of the file, signed.
 void test_astray(const std::vector<unsigned char> &file) {
   mscclsh_table_header h;
@@ -57,6 +71,7 @@ void test_astray(const std::vector<unsigned char> &file) {
         offsetof(mscclsh_table_program, base_chunk), offsetof(mscclsh_table_program, divides),
         offsetof(mscclsh_table_program, title), offsetof(mscclsh_table_program, n_steps)})
     fields.push_back(h.programs + f);
+  for (const size_t f : of_one_sided(file, h)) fields.push_back(f);
   for (const size_t at : fields)
     for (const uint64_t to : {uint64_t(1) << 60, uint64_t(0) - 16, uint64_t(file.size()) + 16}) {
       std::vector<unsigned char> changed = file;
@@ -86,8 +101,8 @@ void test_anything(const std::vector<unsigned char> &file) {
 
 }  // namespace
 
-// A file whose header alone says that it has an entry less may be read, as the digest in it is
-// of what follows; but ranks compare another one, which counts the header too.
+// A file whose header alone says that it has an entry less is not read, though the digest in it
+// is of what follows; and what ranks compare counts the header too.
 void test_digest(const std::vector<unsigned char> &file) {
   std::vector<unsigned char> less = file;
   mscclsh_table_header h;
@@ -102,14 +117,25 @@ void test_digest(const std::vector<unsigned char> &file) {
     std::memcpy(memory, files[i]->data(), files[i]->size());
     std::string why;
     const std::unique_ptr<Table> t = Table::over(memory, files[i]->size(), "test", &why);
+    EXPECT((t != nullptr) == (i != 1), "table %d: %s", i, why.c_str());
     if (t != nullptr) digests[i] = t->digest();
   }
   EXPECT(digests[0] != 0 && digests[0] == digests[2], "the same file has the same digest");
   EXPECT(digests[0] != digests[1], "a table of one entry less has the same digest");
 }
 
+// whole is a table of programs of each kind.
+Bundle whole() {
+  Bundle b = standard({2, 3});
+  b.add_one({MSCCLSH_ALLREDUCE, 2}, Way::kPackets, 1, 4096, "packets");
+  b.add_one({MSCCLSH_ALLREDUCE, 3}, Way::kPipeline, 1, 4096, "pipeline");
+  b.add_one({MSCCLSH_ALLGATHER, 2}, Way::kPorts, 1, 4096, "ports");
+  b.add_one({MSCCLSH_REDUCESCATTER, 2}, Way::kGets, 1, 4096, "gets");
+  return b;
+}
+
 int main() {
-  const std::vector<unsigned char> file = standard({2, 3}).bytes();
+  const std::vector<unsigned char> file = whole().bytes();
   std::string why;
   EXPECT(read(file, &why), "the table itself: %s", why.c_str());
   test_bits(file);

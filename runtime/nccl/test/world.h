@@ -110,5 +110,7 @@ std::vector<Case> cases_of_processes();
 std::vector<Case> cases_of_memory();
 std::vector<Case> cases_of_table();
 std::vector<Case> cases_of_races();
+std::vector<Case> cases_of_together();
+std::vector<Case> cases_of_onesided();
 
 #endif

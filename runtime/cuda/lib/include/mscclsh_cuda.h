@@ -25,8 +25,11 @@
 // hold fixed-width fields only, in an order that needs no hidden padding. Pointers
 // that a call takes are not kept after it. Calls on one communicator must not
 // overlap in time, but for mscclsh_poll and mscclsh_abort, which may be made at any time
-// until mscclsh_comm_destroy; any thread may make them, and has the CUDA device that it had
-// chosen afterwards.
+// until mscclsh_comm_destroy, and but for mscclsh_bind, mscclsh_unbind, mscclsh_call_on,
+// mscclsh_call_at, mscclsh_copy_on and mscclsh_identity: those for one device may overlap
+// with those for another, so that a thread which waits, since its device's queue is full,
+// keeps no other from launching. Any thread may make calls, and has the CUDA device that it
+// had chosen afterwards.
 #ifndef MSCCLSH_CUDA_H
 #define MSCCLSH_CUDA_H
 
@@ -37,7 +40,7 @@ extern "C" {
 #endif
 
 // MSCCLSH_ABI is what mscclsh_abi returns from a library that fits this header.
-#define MSCCLSH_ABI 4
+#define MSCCLSH_ABI 5
 
 // What a call returns.
 enum {
@@ -176,9 +179,11 @@ typedef struct {
 // given, it must be where it lies. One that no step touches may be null. Others of one rank
 // must not overlap.
 //
-// Direct touches peers' buffers. Either input and output of every rank lie in windows, each
-// at the same offset on all ranks. Or all ranks live in this process, and buffers of all
-// ranks are given, those that the other devices' parts of the same launch are bound to.
+// Direct touches peers' buffers, and so do one-sided programs with operations on the input or
+// the output of another rank: what is said of Direct here is said of these, too. Either input
+// and output of every rank lie in windows, each at the same offset on all ranks. Or all ranks
+// live in this process, and buffers of all ranks are given, those that the other devices'
+// parts of the same launch are bound to.
 typedef struct {
   const mscclsh_size *size;  // misalign and trace must be 0
   // [ranks*2]: input and output of each rank on the device; others are not read, but with
@@ -190,7 +195,9 @@ typedef struct {
   const mscclsh_window *const *windows;
   int64_t offset[2];  // Direct: where input and output start in their windows, bytes
   int32_t device;
-  int32_t zero;
+  // 1: input and output of a rank may be one memory, as the program, a one-sided one that
+  // isn't like Direct, does the same then. Ranks may differ in that.
+  int32_t one_memory;
 } mscclsh_binding;
 
 // A block that had not finished when the watchdog ended a launch.
@@ -381,9 +388,8 @@ int32_t mscclsh_fits(mscclsh_prog *prog, int32_t dtype, int32_t op, int32_t thre
 // they lie alike: each as many bytes past a multiple of MSCCLSH_PLACE. So it is bound once for
 // a size and for each such pair of places, however often buffers change.
 //
-// It takes some ten microseconds, and now and then allocates memory for the tables, which
-// the driver may hold up while a kernel runs that waits for another device's: so a thread
-// that drives several devices binds the parts of a launch before it enqueues any of them.
+// It takes some ten microseconds, and now and then maps memory for the tables, some
+// hundreds; that waits for no kernel either, of this device or of another one.
 int32_t mscclsh_bind(mscclsh_prog *prog, const mscclsh_binding *binding, mscclsh_call **call,
                      mscclsh_prepared *out, char *err, int64_t cap);
 
@@ -401,9 +407,7 @@ int32_t mscclsh_bind(mscclsh_prog *prog, const mscclsh_binding *binding, mscclsh
 //   of this kind, and what is enqueued after the graph was launched runs after its last. One
 //   graph likewise before and behind another. Each graph pays for it with one node that
 //   waits, at its beginning, and one that records, beside the path of the caller's work.
-// One exception: a graph captured on the very stream that has had all launches so far is
-// behind them when it is launched on that stream, or on one that waits for it. And a graph
-// with launches can't be the body of a conditional node.
+// A graph with launches can't be the body of a conditional node.
 //
 // What is first must be the same on all ranks, as for all collectives: the caller sees to it
 // where several threads enqueue launches, or launch graphs, of one communicator.
@@ -491,10 +495,11 @@ int32_t mscclsh_events(mscclsh_prog *prog, mscclsh_event *events, int64_t n, int
 
 // One-sided programs: thread blocks of operations that name the memory they touch, at
 // peers too, and synchronize by hand, as MSCCL++'s executor has them (ir.OneSided). A loaded
-// one is an mscclsh_prog, for which all calls above but mscclsh_bind and mscclsh_fits do the
-// same. Of its size regime must be 1; chunk_bytes must be a multiple of the alignment. Its
-// buffers are reached by other processes as with Direct, and its scratch may not be the
-// scratch of another program that is prepared. A launch of a rank ends when the rank's own
+// one is an mscclsh_prog, for which all calls above do the same. Of its size regime must be 1;
+// chunk_bytes must be a multiple of the alignment. Its buffers are reached by other processes
+// as with Direct, and its scratch may not be the scratch of another program that is prepared;
+// nor is that of its bound calls mscclsh_reserve's, as peers write there while other programs
+// may run (mscclsh_one_reserve). A launch of a rank ends when the rank's own
 // blocks have, and what they gave to ports has arrived; peers may touch its memory until
 // theirs have, where the program lets them. mscclsh_generate therefore waits; with several
 // processes it must be called when all have waited, and none has launched anew.
@@ -601,6 +606,19 @@ typedef struct {
 
 int32_t mscclsh_one_load(mscclsh_comm *comm, const mscclsh_one_program *program,
                          mscclsh_prog **prog, char *err, int64_t cap);
+
+// mscclsh_one_reserve sets scratch aside for a one-sided program's bound calls of chunks of up
+// to so many bytes, a multiple of the alignment; it is a collective call, and needs to be
+// made only for programs that have scratch. To have more than before it waits for what runs,
+// and is refused while a call of the program is bound or once one was captured.
+//
+// Bound calls of a program, of whatever sizes and buffers, are launches of one sequence: what
+// packets and counters are told apart by goes on from one to the next, and where the program
+// has two halves of scratch launches take turns at them. Halves lie at one distance whatever
+// the size. Whether a launch may follow one of another size is for the program to see to. A
+// packet is told from those of earlier launches at its place, but for one exactly 2^31
+// launches older, which only a place that wasn't written since can hold.
+int32_t mscclsh_one_reserve(mscclsh_prog *prog, int64_t chunk_bytes, char *err, int64_t cap);
 
 #ifdef __cplusplus
 }

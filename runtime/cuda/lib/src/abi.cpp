@@ -62,13 +62,6 @@ T *need(T *p) {
   return p;
 }
 
-// two_sided is a program that can be bound.
-mscclsh::Prog *two_sided(mscclsh_prog *prog) {
-  if (need(prog)->prog.one_sided())
-    mscclsh::refused("a one-sided program runs where it is prepared: it can't be bound");
-  return &prog->prog;
-}
-
 mscclsh::Expectation *expectation(mscclsh_prog *prog) {
   if (need(prog)->data == nullptr) mscclsh::invalid("nothing is expected of the program's data");
   return prog->data.get();
@@ -126,7 +119,8 @@ int32_t mscclsh_one_load(mscclsh_comm *comm, const mscclsh_one_program *program,
 int32_t mscclsh_unload(mscclsh_prog *prog, char *err, int64_t cap) {
   return guarded(err, cap, [&] {
     if (prog != nullptr && prog->prog.calls > 0)
-      mscclsh::invalid(mscclsh::format("the program still has %d bound calls", prog->prog.calls));
+      mscclsh::invalid(
+          mscclsh::format("the program still has %d bound calls", prog->prog.calls.load()));
     delete prog;
   });
 }
@@ -185,6 +179,10 @@ int32_t mscclsh_reserve(mscclsh_comm *comm, int64_t bytes, char *err, int64_t ca
   return guarded(err, cap, [&] { need(comm)->comm.reserve(bytes); });
 }
 
+int32_t mscclsh_one_reserve(mscclsh_prog *prog, int64_t chunk_bytes, char *err, int64_t cap) {
+  return guarded(err, cap, [&] { need(prog)->prog.reserve(chunk_bytes); });
+}
+
 int32_t mscclsh_window_open(mscclsh_comm *comm, void *const *memory, const int64_t *bytes,
                             mscclsh_window **window, char *err, int64_t cap) {
   return guarded(err, cap, [&] {
@@ -196,7 +194,7 @@ int32_t mscclsh_window_close(mscclsh_window *window, char *err, int64_t cap) {
   return guarded(err, cap, [&] {
     if (window != nullptr && window->window.calls > 0)
       mscclsh::invalid(
-          mscclsh::format("the window still has %d bound calls", window->window.calls));
+          mscclsh::format("the window still has %d bound calls", window->window.calls.load()));
     delete window;
   });
 }
@@ -210,7 +208,7 @@ int32_t mscclsh_fits(mscclsh_prog *prog, int32_t dtype, int32_t op, int32_t thre
                      mscclsh_prepared *out, char *err, int64_t cap) {
   return guarded(err, cap, [&] {
     mscclsh_prepared fit = {};
-    two_sided(prog)->fits(dtype, op, threads, &fit);
+    need(prog)->prog.fits(dtype, op, threads, &fit);
     if (out != nullptr) *out = fit;
   });
 }
@@ -218,7 +216,7 @@ int32_t mscclsh_fits(mscclsh_prog *prog, int32_t dtype, int32_t op, int32_t thre
 int32_t mscclsh_bind(mscclsh_prog *prog, const mscclsh_binding *binding, mscclsh_call **call,
                      mscclsh_prepared *out, char *err, int64_t cap) {
   return guarded(err, cap,
-                 [&] { *need(call) = new mscclsh_call(two_sided(prog), *need(binding), out); });
+                 [&] { *need(call) = new mscclsh_call(&need(prog)->prog, *need(binding), out); });
 }
 
 int32_t mscclsh_call_on(mscclsh_call *call, void *stream, char *err, int64_t cap) {

@@ -39,7 +39,11 @@ int64_t end_of(const Prog &p, const Sizing &s, int32_t rank, int32_t buf) {
 }  // namespace
 
 Call::Call(Prog *prog, const mscclsh_binding &b, mscclsh_prepared *out)
-    : prog_(prog), comm_(prog->comm), device_(comm_->index_of(b.device)), sizing_(checked(b)) {
+    : prog_(prog),
+      comm_(prog->comm),
+      device_(comm_->index_of(b.device)),
+      one_memory_(b.one_memory != 0),
+      sizing_(checked(b)) {
   Places at = places(b, sizing_);
   for (int32_t r = 0; r < comm_->ranks(); r++) {
     if (!here(r) && !(prog_->direct() && b.windows == nullptr)) continue;
@@ -74,9 +78,15 @@ Sizing Call::checked(const mscclsh_binding &b) const {
   if (b.size->misalign != 0 || b.size->trace != 0)
     invalid("bound calls have neither a misalignment nor a trace: prepare the program for these");
   if (b.windows != nullptr && !prog_->direct())
-    invalid("windows are for programs of protocol Direct");
+    invalid(prog_->one_sided() ? "windows are for programs that touch peers' input or output"
+                               : "windows are for programs of protocol Direct");
   if (prog_->direct() && b.windows == nullptr && !comm_->peers().alone())
-    invalid("with several processes a program of protocol Direct needs windows");
+    invalid(prog_->one_sided()
+                ? "with several processes a program that touches peers' input or output needs "
+                  "windows"
+                : "with several processes a program of protocol Direct needs windows");
+  if (b.one_memory != 0 && (!prog_->one_sided() || prog_->direct()))
+    invalid("input and output are one memory where the program says so: this one has no say");
   if (b.windows == nullptr && b.buffers == nullptr) invalid("a binding without buffers");
   for (int32_t i = 0; i < 2; i++)
     if (window_of(b, i) != nullptr && window_of(b, i)->comm != comm_)
@@ -98,7 +108,7 @@ Places Call::places(const mscclsh_binding &b, const Sizing &s) const {
 
 unsigned char *Call::find(const mscclsh_binding &b, const Sizing &s, int32_t rank,
                           int32_t buf) const {
-  if (buf == 2) return in_scratch(s, rank);
+  if (buf == 2) return prog_->scratch(device_, rank, s);
   if (b.windows != nullptr) return in_window(b, s, rank, buf);
   unsigned char *at = static_cast<unsigned char *>(b.buffers[2 * rank + buf]);
   if (at == nullptr) invalid(format("the %s of rank %d is null", kNames[buf], rank));
@@ -120,14 +130,6 @@ unsigned char *Call::in_window(const mscclsh_binding &b, const Sizing &s, int32_
   return w->at(device_, rank) + offset;
 }
 
-unsigned char *Call::in_scratch(const Sizing &s, int32_t rank) const {
-  const int64_t need = end_of(*prog_, s, rank, 2);
-  if (need > comm_->scratch_bytes())
-    refused(format("rank %d needs %lld bytes of scratch, reserved are %lld", rank,
-                   static_cast<long long>(need), static_cast<long long>(comm_->scratch_bytes())));
-  return comm_->scratch(device_, rank);
-}
-
 // check_rank is about where a rank's buffers lie. buffers are those that the caller gave, of
 // all ranks, or null.
 void Call::check_rank(const Sizing &s, int32_t rank, const Own &at, void *const *buffers,
@@ -139,7 +141,7 @@ void Call::check_rank(const Sizing &s, int32_t rank, const Own &at, void *const 
       invalid(format("the %s of rank %d at %p does not start at a whole element of %d bytes",
                      kNames[buf], rank, static_cast<const void *>(from), s.elem));
     ranges[buf] = touched(*prog_, s, rank, buf, from);
-    for (int32_t i = 0; i < buf; i++)
+    for (int32_t i = 0; i < buf && !(buf == 1 && one_memory_); i++)
       if (ranges[i].overlaps(ranges[buf]))
         invalid(format("%s and %s of rank %d overlap: copy one elsewhere first", kNames[i],
                        kNames[buf], rank));
@@ -209,7 +211,7 @@ void Call::place(const Sizing &s, const Image &image, mscclsh_prepared *out) {
   }
   launch_.args = image.args;
   launch_.args.blocks = piece_.at;
-  launch_.args.rebases = rank_ >= 0;
+  launch_.args.rebases |= rank_ >= 0;
   launch_.divide = s.divide;
   launch_.divides = reinterpret_cast<const DivideRun *>(piece_.at + image.divides_at);
   launch_.n_divides = image.n_divides;
@@ -223,7 +225,10 @@ void Call::launch_on(void *stream) {
 void Call::launch_at(void *const *buffers, void *stream) {
   comm_->check_alive();
   if (prog_->direct())
-    invalid("a call of a program of protocol Direct has the buffers that it was bound to");
+    invalid(prog_->one_sided()
+                ? "a call of a program that touches peers' input or output has the buffers that "
+                  "it was bound to"
+                : "a call of a program of protocol Direct has the buffers that it was bound to");
   if (rank_ < 0)
     invalid("where several ranks share a device a call has the buffers that it was bound to");
   if (buffers == nullptr) invalid("a launch without buffers");
@@ -232,7 +237,7 @@ void Call::launch_at(void *const *buffers, void *stream) {
     if (!prog_->own(rank_, int32_t(buf)) || end_of(*prog_, sizing_, rank_, int32_t(buf)) == 0)
       continue;
     if (buf == 2) {
-      at[buf] = comm_->scratch(device_, rank_);
+      at[buf] = prog_->scratch(device_, rank_, sizing_);
       continue;
     }
     at[buf] = static_cast<unsigned char *>(buffers[2 * rank_ + int32_t(buf)]);
@@ -257,7 +262,8 @@ void Call::enqueue(const Bases &bases, void *stream) {
   const Device::Turn turn = d.begin_turn(stream);
   // Noted first: a graph that is being captured may have it even if something fails below.
   captured_ |= turn.captured;
-  comm_->captured |= turn.captured;
+  if (turn.captured) comm_->captured = true;
+  if (turn.captured) prog_->captured = true;
   d.launch(launch_.kernel, launch_.blocks, launch_.threads, launch_.shared, launch_.args, stream,
            turn.overlaps);
   if (launch_.n_divides > 0)

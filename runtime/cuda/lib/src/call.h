@@ -31,7 +31,6 @@ class Call {
   unsigned char *find(const mscclsh_binding &b, const Sizing &s, int32_t rank, int32_t buf) const;
   unsigned char *in_window(const mscclsh_binding &b, const Sizing &s, int32_t rank,
                            int32_t buf) const;
-  unsigned char *in_scratch(const Sizing &s, int32_t rank) const;
   void check_rank(const Sizing &s, int32_t rank, const Own &at, void *const *buffers,
                   bool windows) const;
   void name_buffers(Places *at);
@@ -42,7 +41,8 @@ class Call {
 
   Prog *const prog_;
   Comm *const comm_;
-  const int32_t device_;  // an index
+  const int32_t device_;   // an index
+  const bool one_memory_;  // a rank's input and output may overlap
   const Sizing sizing_;
   // The rank whose buffers may be others at each launch, the only one on the device; -1: the
   // tables have all buffers' addresses. Its input and output lie past_ bytes behind multiples

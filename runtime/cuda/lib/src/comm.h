@@ -2,6 +2,7 @@
 #ifndef MSCCLSH_COMM_H
 #define MSCCLSH_COMM_H
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -122,8 +123,10 @@ class Comm {
   }
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  int32_t calls = 0, windows = 0;  // that are bound and open
-  bool captured = false;           // a bound call was, at whatever time
+  // Threads that call for different devices share these.
+  std::atomic<int32_t> calls{0};      // that are bound
+  std::atomic<bool> captured{false};  // a bound call was, at whatever time
+  int32_t windows = 0;                // that are open
 
   // poll fails when the communicator is of no more use, and abort makes it so. They may be
   // called by any thread at any time.

@@ -105,9 +105,20 @@ struct Device::Impl {
   // A stream of its own for copies to the device, through memory that stays where it is.
   cudaStream_t copies = nullptr;
   void *staged = nullptr;
-  uint64_t told = 0;                         // allocations told by a descriptor
-  std::map<unsigned char *, size_t> opened;  // of others, by a descriptor: their bytes
+  uint64_t told = 0;  // allocations without an identity that were told by a descriptor
+  // Memory that is mapped here, others' by a descriptor or its own: bytes of each.
+  std::map<unsigned char *, size_t> mapped;
   std::map<std::tuple<const void *, int32_t, size_t>, Fit> fits;
+
+  // unmap is false for memory that is not mapped here.
+  bool unmap(unsigned char *start) {
+    const auto found = mapped.find(start);
+    if (found == mapped.end()) return false;
+    const size_t bytes = found->second;
+    mapped.erase(found);
+    mscclsh::unmap(start, bytes);
+    return true;
+  }
 };
 
 struct Device::Graph {
@@ -180,8 +191,8 @@ void *Device::alloc(size_t bytes) {
 void *Device::alloc_now(size_t bytes) {
   use(id);
   const Relaxed relaxed;
-  void *p = nullptr;
-  check(cudaMalloc(&p, bytes), format("allocating %zu bytes on GPU %d", bytes, id).c_str());
+  unsigned char *const p = map_new(&bytes, id);
+  impl_->mapped[p] = bytes;
   return p;
 }
 
@@ -190,7 +201,12 @@ void *Device::alloc_shared(size_t bytes) { return alloc((bytes / kUnit + 1) * kU
 void Device::free(void *p) {
   if (p == nullptr) return;
   use(id);
-  check(cudaFree(p), "freeing memory");
+  // Both wait for what runs on the device: unmapping would not by itself.
+  if (impl_->mapped.count(static_cast<unsigned char *>(p)) == 0)
+    check(cudaFree(p), "freeing memory");
+  else
+    check(cudaDeviceSynchronize(), "waiting for the GPU");
+  impl_->unmap(static_cast<unsigned char *>(p));
 }
 
 bool Device::reaches(const void *p) {
@@ -232,7 +248,8 @@ Export Device::tell(const void *p, Fd *fd) {
   }
   *fd = export_fd(p);
   to.by_fd = 1;
-  const uint64_t name[] = {uint64_t(getpid()), uint64_t(id), ++impl_->told};
+  // One name for an allocation, however often it is told of: who opens it twice has it once.
+  const uint64_t name[] = {uint64_t(getpid()), uint64_t(id), a.id, a.id != 0 ? 0 : ++impl_->told};
   std::memcpy(to.handle, name, sizeof name);
   return to;
 }
@@ -241,7 +258,7 @@ unsigned char *Device::map(const Export &e) {
   use(id);
   if (e.by_fd) {
     unsigned char *start = import_fd(e.fd, size_t(e.bytes), id);
-    impl_->opened[start] = size_t(e.bytes);
+    impl_->mapped[start] = size_t(e.bytes);
     return start;
   }
   cudaIpcMemHandle_t handle;
@@ -254,14 +271,7 @@ unsigned char *Device::map(const Export &e) {
 
 void Device::unmap(unsigned char *start) {
   use(id);
-  const auto found = impl_->opened.find(start);
-  if (found == impl_->opened.end()) {
-    check(cudaIpcCloseMemHandle(start), "closing another process's memory");
-    return;
-  }
-  const size_t bytes = found->second;
-  impl_->opened.erase(found);
-  unmap_fd(start, bytes);
+  if (!impl_->unmap(start)) check(cudaIpcCloseMemHandle(start), "closing another process's memory");
 }
 
 void Device::upload(void *to, const void *from, size_t bytes) {

@@ -99,22 +99,25 @@ Fd export_fd(const void *p) {
   return Fd(fd);
 }
 
-unsigned char *import_fd(int fd, size_t bytes, int32_t device) {
-  Handle handle;
-  driver_check(MSCCLSH_DRIVER(cuMemImportFromShareableHandle)(
-                   &handle.h, reinterpret_cast<void *>(static_cast<intptr_t>(fd)),
-                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-               "opening a descriptor of memory");
+namespace {
+
+CUmemLocation on_device(int32_t device) {
+  CUmemLocation at = {};
+  at.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  at.id = device;
+  return at;
+}
+
+// map_for maps an allocation for a device. The mapping keeps it when the handle is released.
+unsigned char *map_for(CUmemGenericAllocationHandle handle, size_t bytes, int32_t device) {
   CUdeviceptr at = 0;
   driver_check(MSCCLSH_DRIVER(cuMemAddressReserve)(&at, bytes, 0, 0, 0), "reserving addresses");
-  unsigned char *start = reinterpret_cast<unsigned char *>(at);
   bool mapped = false;
   try {
-    driver_check(MSCCLSH_DRIVER(cuMemMap)(at, bytes, 0, handle.h, 0), "mapping memory");
+    driver_check(MSCCLSH_DRIVER(cuMemMap)(at, bytes, 0, handle, 0), "mapping memory");
     mapped = true;
     CUmemAccessDesc access = {};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device;
+    access.location = on_device(device);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     driver_check(MSCCLSH_DRIVER(cuMemSetAccess)(at, bytes, &access, 1),
                  format("opening memory to GPU %d", device).c_str());
@@ -123,10 +126,38 @@ unsigned char *import_fd(int fd, size_t bytes, int32_t device) {
     MSCCLSH_DRIVER(cuMemAddressFree)(at, bytes);
     throw;
   }
+  return reinterpret_cast<unsigned char *>(at);
+}
+
+}  // namespace
+
+unsigned char *import_fd(int fd, size_t bytes, int32_t device) {
+  Handle handle;
+  driver_check(MSCCLSH_DRIVER(cuMemImportFromShareableHandle)(
+                   &handle.h, reinterpret_cast<void *>(static_cast<intptr_t>(fd)),
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+               "opening a descriptor of memory");
+  return map_for(handle.h, bytes, device);
+}
+
+unsigned char *map_new(size_t *bytes, int32_t device) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = on_device(device);
+  size_t unit = 0;
+  driver_check(MSCCLSH_DRIVER(cuMemGetAllocationGranularity)(&unit, &prop,
+                                                             CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+               "asking what memory is allocated in");
+  const size_t all = (*bytes + unit - 1) / unit * unit;
+  Handle handle;
+  driver_check(MSCCLSH_DRIVER(cuMemCreate)(&handle.h, all, &prop, 0),
+               format("allocating %zu bytes on GPU %d", all, device).c_str());
+  unsigned char *const start = map_for(handle.h, all, device);
+  *bytes = all;
   return start;
 }
 
-void unmap_fd(unsigned char *start, size_t bytes) {
+void unmap(unsigned char *start, size_t bytes) {
   driver_check(MSCCLSH_DRIVER(cuMemUnmap)(address(start), bytes), "closing memory");
   driver_check(MSCCLSH_DRIVER(cuMemAddressFree)(address(start), bytes), "freeing addresses");
 }

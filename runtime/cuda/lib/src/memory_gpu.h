@@ -29,10 +29,16 @@ bool reachable(const void *p);
 // opened, or is refused.
 Fd export_fd(const void *p);
 
-// import_fd maps such memory for the device that is chosen, of that number; unmap_fd undoes
-// it.
+// import_fd maps such memory for the device that is chosen, of that number.
 unsigned char *import_fd(int fd, size_t bytes, int32_t device);
-void unmap_fd(unsigned char *start, size_t bytes);
+
+// map_new makes memory of the device that is chosen, of that number, with whatever contents
+// and for its kernels alone. It waits for nothing that runs, as cudaMalloc may, which opens
+// memory to all devices with peer access. bytes becomes what there is, at least as many.
+unsigned char *map_new(size_t *bytes, int32_t device);
+
+// unmap ends what import_fd or map_new has mapped, which nothing may use any more.
+void unmap(unsigned char *start, size_t bytes);
 
 }  // namespace mscclsh
 

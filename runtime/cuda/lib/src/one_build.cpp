@@ -3,22 +3,11 @@
 #include <set>
 
 #include "one_prog.h"
+#include "one_quick.h"
 
 namespace mscclsh {
 
 namespace {
-
-constexpr int32_t kElemBytes[kDTypes] = {4, 8, 2, 2, 1, 1, 1, 1, 4, 4, 8, 8};
-constexpr int64_t kMostBytes = int64_t(1) << 50;  // so that sums of sizes don't overflow
-
-// cut is part k of n bytes in p parts, all multiples of unit; the first take the remainder.
-struct Range {
-  int64_t skip, bytes;
-};
-Range cut(int64_t n, int64_t unit, int64_t k, int64_t p) {
-  const int64_t q = n / unit / p, rest = n / unit % p;
-  return {(k * q + std::min(k, rest)) * unit, (q + (k < rest)) * unit};
-}
 
 // with_packets is whether blocks themselves read or write packets in an operation.
 bool with_packets(const mscclsh_op &op) {
@@ -36,75 +25,15 @@ bool in_pairs(const mscclsh_op &op) {
 }  // namespace
 
 void OneProg::set_size(const mscclsh_size &size) {
-  if (size.dtype < 0 || size.dtype >= kDTypes || size.op < 0 || size.op >= kOps)
-    invalid(format("data type %d or reduction %d is not known", size.dtype, size.op));
-  const int32_t elem = kElemBytes[size.dtype];
-  if (size.chunk_bytes < 0 || size.chunk_bytes > kMostBytes || size.chunk_bytes % elem ||
-      size.misalign < 0 || size.misalign > 256 || size.misalign % elem || size.regime != 1)
-    invalid(format("chunks of %lld bytes, %d a message, misaligned by %d bytes, elements of %d",
-                   static_cast<long long>(size.chunk_bytes), size.regime, size.misalign, elem));
-  if (size.chunk_bytes % alignment_ || (alignment_ % elem && size.chunk_bytes > 0))
-    invalid(format("chunks of %lld bytes of elements of %d, cut at multiples of %d bytes",
-                   static_cast<long long>(size.chunk_bytes), elem, alignment_));
-  elem_ = elem;
+  sizing_ = sizing(size);
   chunk_bytes_ = tile_bytes_ = size.chunk_bytes;
   tiles_ = 1;
-  run_op_ = size.op;
-  check_units(elem);
-  const OneKernels *k = one_kernels_of(DType(size.dtype));
-  const Kernels *others = kernels_of(DType(size.dtype));
-  kernel_ = nullptr;
-  divide_ = others ? others->divide : nullptr;
-  if (k != nullptr) choose_kernel(*k, size);
-  if (kernel_ == nullptr)
-    refused(format("this build (%s) leaves data type %d with reduction %d out", build_name(),
-                   size.dtype, size.op));
-  if (threads_ < 1 || threads_ > kMaxThreads || threads_ % thread_unit())
-    invalid(format("%d threads a block: want a multiple of %d up to %d", threads_, thread_unit(),
-                   kMaxThreads));
-}
-
-// check_units refuses pipelines that cut elements or packets.
-void OneProg::check_units(int32_t elem) const {
-  for (const mscclsh_op &op : ops_) {
-    if (op.kind != MSCCLSH_OP_PIPELINE) continue;
-    if (op.unit_bytes % elem || (packets_ && op.unit_bytes % 4))
-      invalid(format("units of %lld bytes cut elements of %d",
-                     static_cast<long long>(op.unit_bytes), elem));
-    if (turns(op) >= int64_t(1) << 31)
-      refused(format("a pipeline would take %lld turns, more than 2^31",
-                     static_cast<long long>(turns(op))));
-  }
-}
-
-// choose_kernel takes the kernel of the reduction, or that for several, as many threads as
-// have something to do, and packets that no range cuts.
-void OneProg::choose_kernel(const OneKernels &k, const mscclsh_size &size) {
-  std::set<int32_t> all;
-  int64_t longest = 0, unit = kMostBytes;
-  small_ = chunk_bytes_ % 8 != 0 || alignment_ % 8 != 0;
-  for (const mscclsh_op &op : ops_) {
-    if (op.kind == MSCCLSH_OP_PIPELINE) {
-      unit = std::min(unit, op.unit_bytes);
-      small_ |= op.unit_bytes % 8 != 0;
-    }
-    if (reduction(op) >= 0) all.insert(reduction(op));
-    for (int32_t i = op.src_start; i < op.src_end; i++)
-      longest = std::max(
-          longest, cut(operands_[size_t(i)].size * chunk_bytes_, alignment_, 0, op.parts).bytes);
-  }
-  any_op_ = all.size() > 1;
-  kernel_ = any_op_ ? k.any : k.at[all.empty() ? int32_t(kSum) : *all.begin()];
-  threads_ = size.threads;
-  if (threads_ != 0) return;
-  const int32_t step = thread_unit(), most = default_threads();
-  threads_ = block_threads_ > 0 ? std::min(most, (block_threads_ + step - 1) / step * step) : most;
-  const int64_t need = (std::min(longest, unit) / (packets_ ? 8 : 16) + step - 1) / step * step;
-  threads_ = int32_t(std::min<int64_t>(threads_, std::max<int64_t>(need, 2 * step)));
+  threads_ = sizing_.threads;
+  kernel_ = sizing_.kernel;
+  divide_ = sizing_.divide;
 }
 
 void OneProg::build_tables(const mscclsh_size &size) {
-  count();
   clear_words();
   // Packets of earlier launches would be taken for those to come.
   for (int32_t r = 0; packets_ && r < comm->ranks(); r++) {
@@ -118,18 +47,30 @@ void OneProg::build_tables(const mscclsh_size &size) {
     if (b.bytes > 0) device_of(r).fill(b.at, kGuardByte, size_t(b.bytes));
   }
   traced_.assign(size_t(comm->devices()), {});
+  const Run run = run_of(sizing_, false);
+  Shape all;
+  all.quick = true;
   for (int32_t i = 0; i < comm->devices(); i++)
-    if (!grids_[size_t(i)].blocks.empty()) build_grid(i, size.trace != 0);
+    if (!grids_[size_t(i)].blocks.empty()) all.add(build_grid(run, i, size.trace != 0));
+  size_t more = 0;
+  choose(sizing_, all, &kernel_, &threads_, &more);
+  for (Grid &g : grids_) g.shared += more;
 }
 
 // Filler makes the table of one thread block.
 class OneProg::Filler {
  public:
-  Filler(OneProg *prog, int32_t device, int32_t tb)
-      : p_(*prog), device_(device), tb_(tb), rank_(prog->tbs_[size_t(tb)].rank) {}
+  Filler(OneProg *prog, const Run &run, int32_t device, int32_t tb, const Places &places)
+      : p_(*prog),
+        run_(run),
+        places_(places),
+        device_(device),
+        tb_(tb),
+        rank_(prog->tbs_[size_t(tb)].rank) {}
 
   void fill(std::vector<Traced> *traced);
-  std::vector<unsigned char> table(uint64_t first_event) const;
+  void look(Shape *shape, uint32_t *wants) const;
+  std::vector<unsigned char> table(uint64_t first_event, OneSum *sums) const;
 
  private:
   void pipeline(const mscclsh_op &op, int32_t index, std::vector<Traced> *traced);
@@ -140,18 +81,45 @@ class OneProg::Filler {
   void ref(const mscclsh_op &op, const Use &u);
   void give(const Use &u, OneRef *r);
   void take(const mscclsh_op &op, const Use &u, OneRef *r);
+  void sum(const Use &u, OneRef *r);
   void drain();
+  const Counter &counter(const Use &u) const {
+    return run_.counts[size_t(u.rank)][size_t(u.counter)];
+  }
+  uint64_t *counted(int32_t rank, int64_t line) const {
+    return p_.word(device_, rank, p_.counted(rank, run_.bound) + line);
+  }
+  uint64_t *flushed(int32_t port) const {
+    return p_.word(device_, rank_, p_.requests(rank_) + 1 + port);
+  }
+  // end is the number that the host has for a port.
+  uint32_t end(int32_t port) const { return uint32_t(port + (run_.bound ? p_.ports(rank_) : 0)); }
 
   OneProg &p_;
+  const Run &run_;
+  const Places &places_;
   const int32_t device_, tb_, rank_;
   std::vector<OneOp> ops_;
   std::vector<OneArea> areas_;
   std::vector<OneRef> refs_;
-  Counts gave_, took_;                           // by the operations so far
+  std::vector<OneSum> sums_;
+  std::map<std::pair<int32_t, int32_t>, uint32_t> sum_of_;  // rank and counter
+  Counts gave_, took_;                                      // by the operations so far
   Counts turn_gave_, turn_took_;                 // by one turn of the pipeline that is being filled
   std::set<std::pair<int32_t, int32_t>> ports_;  // port and channel
   uint32_t first_drain_ = 0;
 };
+
+// look says whether the kernel for short programs can run the block, and what to rehearse.
+void OneProg::Filler::look(Shape *shape, uint32_t *wants) const {
+  for (const OneOp &op : ops_) {
+    if (op.does == kOneMeet) continue;
+    *wants |= op.flags & kOneMany ? 2 : 1;
+    shape->quick &= op.does == kOnePackets && !(op.flags & kOneSmall);
+  }
+  for (const OneArea &a : areas_)
+    shape->quick &= a.packets != 0 || reinterpret_cast<uintptr_t>(a.at) % 8 == 0;
+}
 
 void OneProg::Filler::fill(std::vector<Traced> *traced) {
   const mscclsh_span s = p_.blocks_[size_t(tb_)];
@@ -174,7 +142,7 @@ void OneProg::Filler::pipeline(const mscclsh_op &op, int32_t index, std::vector<
   x.does = kOnePipeline;
   x.index = uint32_t(index);
   x.unit = op.unit_bytes;
-  x.turns = p_.turns(op);
+  x.turns = p_.turns(op, run_.chunk);
   x.body = uint32_t(op.body_end - op.body_start);
   ops_.push_back(x);
   turn_gave_.clear();
@@ -200,7 +168,7 @@ void OneProg::Filler::pipeline(const mscclsh_op &op, int32_t index, std::vector<
 void OneProg::Filler::add(const mscclsh_op &op, int32_t index) {
   OneOp x = {};
   x.index = uint32_t(index);
-  const int32_t reduction = p_.reduction(op);
+  const int32_t reduction = p_.reduction(op, run_.op);
   x.op = uint8_t(reduction < 0 ? int32_t(kSum) : reduction);
   x.first_area = uint32_t(areas_.size());
   x.first_ref = uint32_t(refs_.size());
@@ -214,7 +182,7 @@ void OneProg::Filler::add(const mscclsh_op &op, int32_t index) {
 // does says what an operation comes down to.
 void OneProg::Filler::does(const mscclsh_op &op, OneOp *x) const {
   const bool port = op.via == MSCCLSH_VIA_PORT;
-  if (p_.small_) x->flags |= kOneSmall;
+  if (run_.small) x->flags |= kOneSmall;
   switch (op.kind) {
     case MSCCLSH_OP_NOP:
       x->does = kOneMeet;
@@ -277,13 +245,15 @@ void OneProg::Filler::lanes(const mscclsh_op &op, OneOp *x) {
 }
 
 void OneProg::Filler::area(const mscclsh_op &op, const mscclsh_operand &o) {
-  const int64_t chunk = p_.chunk_bytes_;
-  const size_t i = size_t(3 * o.rank + o.buf);
-  const Range c = cut(o.size * chunk, p_.alignment_, op.part, op.parts);
+  const int64_t chunk = run_.chunk;
+  const size_t i = size_t(3 * o.rank + o.buf), base = size_t(3 * o.rank + p_.base_buf_[i]);
+  const OneRange c = one_cut(o.size * chunk, p_.alignment_, op.part, op.parts);
   OneArea a = {};
   const int64_t at = (int64_t(p_.base_chunk_[i]) + o.index) * chunk + c.skip;
-  a.at = p_.views_.at(device_, o.rank, p_.base_buf_[i]) + (o.packets ? 2 * at : at);
-  if (o.buf == 2 && p_.double_) a.half = uint64_t(p_.buffer_bytes(o.rank, 2)) / 2;
+  a.at = places_[base] + (o.packets ? 2 * at : at);
+  if (o.buf == 2 && p_.double_)
+    a.half = uint64_t(p_.chunks(o.rank, 2) * (run_.bound ? p_.scratch_chunk_ : chunk) *
+                      p_.scratch_times_ / 2);
   a.bytes = c.bytes;
   a.packets = o.packets != 0;
   areas_.push_back(a);
@@ -295,9 +265,11 @@ void OneProg::Filler::ref(const mscclsh_op &op, const Use &u) {
   r.chan = u.chan;
   if (op.kind == MSCCLSH_OP_RLXSIGNAL || op.kind == MSCCLSH_OP_RLXWAIT) r.flags |= kOneRelaxed;
   if (u.ports) {
-    r.port = uint32_t(p_.port_of(rank_, u.chan));
-    r.at = p_.word(device_, rank_, 2 * p_.counters(rank_) + 1 + int64_t(r.port));
-    ports_.insert({int32_t(r.port), u.chan});
+    const int32_t port = p_.port_of(rank_, u.chan);
+    r.index = end(port);
+    r.flags |= kOnePlaced;
+    r.at = flushed(port);
+    ports_.insert({port, u.chan});
     if (u.gives) gave_[{u.rank, u.counter}]++;
   } else if (u.takes) {
     take(op, u, &r);
@@ -305,14 +277,24 @@ void OneProg::Filler::ref(const mscclsh_op &op, const Use &u) {
   } else if (u.gives) {
     give(u, &r);
   }
+  if (run_.bound && p_.sized_ && !u.ports) sum(u, &r);
   refs_.push_back(r);
+}
+
+// sum takes the counter of a reference among those whose launches count differently.
+void OneProg::Filler::sum(const Use &u, OneRef *r) {
+  const auto known = sum_of_.insert({{u.rank, u.counter}, uint32_t(sums_.size())});
+  r->index = known.first->second;
+  if (known.second) sums_.push_back({r->per_launch, 0});
+  if (r->flags & kOneTicket) sums_[r->index].drawn = r->drawn;
+  r->per_launch = r->drawn = 0;
 }
 
 // give is for signals and releases.
 void OneProg::Filler::give(const Use &u, OneRef *r) {
-  const Counter &c = p_.counter(u.rank, u.counter);
+  const Counter &c = counter(u);
   const std::pair<int32_t, int32_t> key(u.rank, u.counter);
-  r->at = p_.word(device_, u.rank, u.counter);
+  r->at = counted(u.rank, u.counter);
   r->per_launch = c.gives;
   r->before = int64_t(++gave_[key]);
   const auto turn = turn_gave_.find(key);
@@ -334,10 +316,10 @@ void OneProg::Filler::give(const Use &u, OneRef *r) {
 
 // take is for waits, acquires and barriers.
 void OneProg::Filler::take(const mscclsh_op &op, const Use &u, OneRef *r) {
-  const Counter &c = p_.counter(u.rank, u.counter);
+  const Counter &c = counter(u);
   const std::pair<int32_t, int32_t> key(u.rank, u.counter);
-  r->at = p_.word(device_, u.rank, u.counter);
-  r->tickets = p_.word(device_, u.rank, p_.counters(u.rank) + u.counter);
+  r->at = counted(u.rank, u.counter);
+  r->tickets = counted(u.rank, p_.counters(u.rank) + u.counter);
   r->per_launch = c.gives;
   r->drawn = c.takes;
   uint64_t before = ++took_[key];
@@ -369,19 +351,20 @@ void OneProg::Filler::drain() {
   first_drain_ = uint32_t(refs_.size());
   for (const auto &port : ports_) {
     OneRef r = {};
-    r.port = uint32_t(port.first);
+    r.index = end(port.first);
+    r.flags = kOnePlaced;
     r.chan = port.second;
     r.peer = p_.channel(rank_, port.second).peer;
-    r.at = p_.word(device_, rank_, 2 * p_.counters(rank_) + 1 + int64_t(r.port));
+    r.at = flushed(port.first);
     refs_.push_back(r);
   }
 }
 
-std::vector<unsigned char> OneProg::Filler::table(uint64_t first_event) const {
+std::vector<unsigned char> OneProg::Filler::table(uint64_t first_event, OneSum *sums) const {
   OneBlock b = {};
   b.first_event = first_event;
   if (p_.queues_[size_t(rank_)] != nullptr)
-    b.port = p_.queues_[size_t(rank_)]->view(p_.word(device_, rank_, 2 * p_.counters(rank_)));
+    b.port = p_.queues_[size_t(rank_)]->view(p_.word(device_, rank_, p_.requests(rank_)));
   b.first_drain = first_drain_;
   b.n_drain = uint32_t(ports_.size());
   b.n_ops = int32_t(ops_.size());
@@ -389,66 +372,107 @@ std::vector<unsigned char> OneProg::Filler::table(uint64_t first_event) const {
   b.tb = p_.tbs_[size_t(tb_)].tb;
   b.areas_at = uint32_t(sizeof b + ops_.size() * sizeof(OneOp));
   b.refs_at = uint32_t(b.areas_at + areas_.size() * sizeof(OneArea));
-  std::vector<unsigned char> to(b.refs_at + refs_.size() * sizeof(OneRef));
+  b.sums_at = uint32_t(b.refs_at + refs_.size() * sizeof(OneRef));
+  b.n_sums = uint32_t(sums_.size());
+  b.sums = sums;
+  std::vector<unsigned char> to(b.sums_at + sums_.size() * sizeof(OneSum));
   std::memcpy(to.data(), &b, sizeof b);
   if (!ops_.empty()) std::memcpy(to.data() + sizeof b, ops_.data(), ops_.size() * sizeof(OneOp));
   if (!areas_.empty())
     std::memcpy(to.data() + b.areas_at, areas_.data(), areas_.size() * sizeof(OneArea));
   if (!refs_.empty())
     std::memcpy(to.data() + b.refs_at, refs_.data(), refs_.size() * sizeof(OneRef));
+  if (!sums_.empty())
+    std::memcpy(to.data() + b.sums_at, sums_.data(), sums_.size() * sizeof(OneSum));
   return to;
 }
 
 // divide_runs lists what avg divides on a device.
-std::vector<DivideRun> OneProg::divide_runs(int32_t device) const {
+std::vector<DivideRun> OneProg::divide_runs(const Run &run, int32_t device,
+                                            const Places &at) const {
   std::vector<DivideRun> runs;
-  for (const mscclsh_divide &d : divides_)
-    if (run_op_ == kAvg && comm->device_of(d.rank) == device && d.count > 0 && d.divisor > 1 &&
-        chunk_bytes_ > 0)
-      runs.push_back({place(d.rank, 1, d.chunk), d.count * chunk_bytes_ / elem_, d.divisor});
+  for (const mscclsh_divide &d : divides_) {
+    if (run.op != kAvg || comm->device_of(d.rank) != device || d.count == 0 || d.divisor < 2 ||
+        run.chunk == 0)
+      continue;
+    const size_t i = size_t(3 * d.rank + 1), base = size_t(3 * d.rank + base_buf_[i]);
+    runs.push_back({at[base] + (int64_t(base_chunk_[i]) + d.chunk) * run.chunk,
+                    d.count * run.chunk / run.elem, d.divisor});
+  }
   return runs;
 }
 
-// build_grid makes a device's tables.
-void OneProg::build_grid(int32_t device, bool trace) {
+// make_image makes a device's tables. Those of a bound call that are too long for shared memory
+// have room behind each for what a launch changes.
+Image OneProg::make_image(const Run &run, int32_t device, const Places &at,
+                          std::vector<Traced> *traced) {
+  const Grid &g = grids_[size_t(device)];
+  std::vector<std::vector<unsigned char>> tables;
+  size_t longest = 0;
+  Image to;
+  to.shape.quick = traced == nullptr;
+  for (size_t b = 0; b < g.blocks.size(); b++) {
+    Filler f(this, run, device, g.blocks[b], at);
+    const uint64_t first_event = traced ? traced->size() : 0;
+    f.fill(traced);
+    OneSum *sums = sums_[size_t(device)];
+    f.look(&to.shape, &to.args.wants);
+    tables.push_back(f.table(first_event, sums ? sums + b * most_sums_ : nullptr));
+    longest = std::max(longest, tables.back().size());
+  }
+  const bool apart = run.bound && longest > kOneShared;
+  Args &a = to.args;
+  a.block_bytes = (apart ? 2 : 1) * longest;
+  a.head_bytes = longest <= kOneShared ? uint32_t(longest) : uint32_t(sizeof(OneBlock));
+  to.shared = sizeof(Shared) + a.head_bytes;
+  to.shape.quick &= longest <= kOneQuick;
+  to.bytes.resize(tables.size() * a.block_bytes);
+  for (size_t b = 0; b < tables.size(); b++) {
+    if (apart) reinterpret_cast<OneBlock *>(tables[b].data())->copy_at = uint32_t(longest);
+    std::copy(tables[b].begin(), tables[b].end(), to.bytes.begin() + ptrdiff_t(b * a.block_bytes));
+  }
+  to.divides_at = to.bytes.size();
+  for (const DivideRun &d : divide_runs(run, device, at)) {
+    append(&to.bytes, d);
+    to.n_divides++;
+  }
+  a.records = g.records;
+  a.dead = comm->dead(device);
+  a.abort = comm->abort_word();
+  a.chunk_bytes = run.chunk;
+  a.watchdog_ns = comm->watchdog_ns;
+  a.flag_mask = comm->flag_modulus - 1;
+  a.launches = g.launches + (run.bound ? g.blocks.size() : 0);
+  a.rebases = run.bound && (apart || most_sums_ > 0);
+  return to;
+}
+
+// choose takes the kernel for short programs where it can.
+void OneProg::choose(const Sizing &s, const Shape &shape, Kernel *kernel, int32_t *threads,
+                     size_t *shared) const {
+  *kernel = s.kernel;
+  *threads = s.threads;
+  if (!shape.quick || s.quick[0] == nullptr || s.threads <= int32_t(kWarp)) return;
+  *kernel = s.quick[0];
+  *shared += sizeof(OneRehearsal);
+}
+
+// build_grid makes what a device has of the size that is prepared.
+Shape OneProg::build_grid(const Run &run, int32_t device, bool trace) {
   Grid &g = grids_[size_t(device)];
   Device &d = comm->device(device);
   std::vector<Traced> *traced = trace ? &traced_[size_t(device)] : nullptr;
-  std::vector<std::vector<unsigned char>> tables;
-  size_t longest = 0;
-  for (int32_t tb : g.blocks) {
-    Filler f(this, device, tb);
-    const uint64_t first_event = traced_[size_t(device)].size();
-    f.fill(traced);
-    tables.push_back(f.table(first_event));
-    longest = std::max(longest, tables.back().size());
-  }
-  const std::vector<DivideRun> divides = divide_runs(device);
-  const size_t divides_at = tables.size() * longest;
-  std::vector<unsigned char> all(divides_at + divides.size() * sizeof(DivideRun));
-  for (size_t i = 0; i < tables.size(); i++)
-    std::copy(tables[i].begin(), tables[i].end(), all.begin() + ptrdiff_t(i * longest));
-  if (!divides.empty())
-    std::memcpy(all.data() + divides_at, divides.data(), divides.size() * sizeof(DivideRun));
-  g.tables = static_cast<unsigned char *>(d.alloc(all.size()));
-  d.upload(g.tables, all.data(), all.size());
-  g.divides = reinterpret_cast<DivideRun *>(g.tables + divides_at);
-  g.n_divides = int64_t(divides.size());
-  if (trace)
-    g.events = static_cast<Event *>(d.alloc(traced_[size_t(device)].size() * sizeof(Event)));
-  Args &a = g.args;
-  a = Args{};
-  a.blocks = g.tables;
-  a.block_bytes = longest;
-  a.head_bytes = longest <= kOneShared ? uint32_t(longest) : uint32_t(sizeof(OneBlock));
-  g.shared = sizeof(Shared) + a.head_bytes;
-  a.records = g.records;
-  a.events = g.events;
-  a.dead = comm->dead(device);
-  a.abort = comm->abort_word();
-  a.chunk_bytes = chunk_bytes_;
-  a.watchdog_ns = comm->watchdog_ns;
-  a.flag_mask = comm->flag_modulus - 1;
+  const Image image = make_image(run, device, views_.of(device), traced);
+  g.tables = static_cast<unsigned char *>(d.alloc(image.bytes.size()));
+  d.upload(g.tables, image.bytes.data(), image.bytes.size());
+  g.divides = reinterpret_cast<DivideRun *>(g.tables + image.divides_at);
+  g.n_divides = image.n_divides;
+  g.shared = image.shared;
+  if (trace) g.events = static_cast<Event *>(d.alloc(traced->size() * sizeof(Event)));
+  g.args = image.args;
+  g.args.blocks = g.tables;
+  g.args.events = g.events;
+  return image.shape;
 }
 
 int64_t OneProg::events(mscclsh_event *to, int64_t n) {

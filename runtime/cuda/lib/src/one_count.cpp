@@ -6,8 +6,8 @@
 namespace mscclsh {
 
 // turns is how often the body of a pipeline runs.
-int64_t OneProg::turns(const mscclsh_op &op) const {
-  return (int64_t(op.unit_chunks) * chunk_bytes_ + op.unit_bytes - 1) / op.unit_bytes;
+int64_t OneProg::turns(const mscclsh_op &op, int64_t chunk) const {
+  return (int64_t(op.unit_chunks) * chunk + op.unit_bytes - 1) / op.unit_bytes;
 }
 
 // uses lists what an operation of a rank does, one for each of its references.
@@ -53,29 +53,29 @@ std::vector<OneProg::Use> OneProg::uses(int32_t rank, const mscclsh_op &op) cons
 }
 
 // count looks at all operations of all ranks.
-void OneProg::count() {
-  counts_.assign(size_t(comm->ranks()), {});
-  for (int32_t r = 0; r < comm->ranks(); r++) counts_[size_t(r)].resize(size_t(counters(r)));
+void OneProg::count(Run *run) const {
+  run->counts.assign(size_t(comm->ranks()), {});
+  for (int32_t r = 0; r < comm->ranks(); r++) run->counts[size_t(r)].resize(size_t(counters(r)));
   for (int32_t tb = 0; tb < int32_t(tbs_.size()); tb++) {
     for (int32_t i = blocks_[size_t(tb)].start; i < blocks_[size_t(tb)].end; i++) {
       const mscclsh_op &op = ops_[size_t(i)];
       if (op.kind != MSCCLSH_OP_PIPELINE) {
-        count_op(tb, op, 1);
+        count_op(run, tb, op, 1);
         continue;
       }
-      const int64_t n = turns(op);
+      const int64_t n = turns(op, run->chunk);
       for (int32_t k = op.body_start; k < op.body_end && n > 0; k++)
-        count_op(tb, ops_[size_t(k)], uint64_t(n));
+        count_op(run, tb, ops_[size_t(k)], uint64_t(n));
     }
   }
 }
 
-void OneProg::count_op(int32_t tb, const mscclsh_op &op, uint64_t times) {
+void OneProg::count_op(Run *run, int32_t tb, const mscclsh_op &op, uint64_t times) const {
   int32_t position = 0;
   for (const Use &u : uses(tbs_[size_t(tb)].rank, op)) {
-    const int32_t thread = position++ % threads_;
+    const int32_t thread = position++ % run->threads;
     if (u.counter < 0) continue;
-    Counter &c = counter(u.rank, u.counter);
+    Counter &c = run->counts[size_t(u.rank)][size_t(u.counter)];
     if (u.takes) {
       c.takes += times;
       c.takers[tb] += times;
@@ -95,7 +95,7 @@ void OneProg::count_op(int32_t tb, const mscclsh_op &op, uint64_t times) {
 }
 
 // reduction is what an operation reduces by in this run, or -1.
-int32_t OneProg::reduction(const mscclsh_op &op) const {
+int32_t OneProg::reduction(const mscclsh_op &op, int32_t run_op) const {
   constexpr int32_t kFixed[] = {0, kSum, kMin, kMax, kProd};
   switch (op.kind) {
     case MSCCLSH_OP_RE:
@@ -110,7 +110,7 @@ int32_t OneProg::reduction(const mscclsh_op &op) const {
     default:
       return -1;
   }
-  const int32_t op_of = op.reduce > 0 ? kFixed[op.reduce] : run_op_;
+  const int32_t op_of = op.reduce > 0 ? kFixed[op.reduce] : run_op;
   return op_of == kAvg ? int32_t(kSum) : op_of;
 }
 

@@ -3,6 +3,7 @@
 #define MSCCLSH_ONE_INTERPRET_H
 
 #include "one_move.h"
+#include "rebase.h"
 
 namespace mscclsh {
 
@@ -67,6 +68,29 @@ MSCCLSH_COLD uint64_t one_push(Waiter w, const PortView *port, PortWish wish, co
   return n + 1;
 }
 
+// one_adopt makes a table, of which lists is what the operations stand in, that of a launch of
+// a bound call: its areas get the places that the launch brings, and its counters go on from
+// where the launches of whatever sizes have left them. Threads meet after it.
+MSCCLSH_DEV void one_adopt(const Thread &t, const Args &a, const OneBlock &b,
+                           unsigned char *lists) {
+  OneArea *areas = reinterpret_cast<OneArea *>(lists + b.areas_at);
+  const uint32_t n_areas = (b.refs_at - b.areas_at) / uint32_t(sizeof(OneArea));
+  MSCCLSH_ROLLED
+  for (uint32_t i = t.id; i < n_areas; i += t.size) areas[i].at = rebased(a.bases, areas[i].at);
+  if (b.n_sums == 0) return;
+  OneRef *refs = reinterpret_cast<OneRef *>(lists + b.refs_at);
+  const uint32_t n_refs = (b.sums_at - b.refs_at) / uint32_t(sizeof(OneRef));
+  MSCCLSH_ROLLED
+  for (uint32_t i = t.id; i < n_refs; i += t.size) {
+    OneRef &r = refs[i];
+    if (r.flags & kOnePlaced) continue;
+    const OneSum &s = b.sums[r.index];
+    uint64_t before = load_credit(&s.given);
+    if ((r.flags & kOneTicket) && r.parts <= 1) before -= load_credit(&s.drawn);
+    r.before += int64_t(before);
+  }
+}
+
 template <class T, Op kOp>
 class OneInterpreter {
  public:
@@ -76,7 +100,6 @@ class OneInterpreter {
     unsigned char *head = shared + sizeof(Shared);
     b_ = reinterpret_cast<OneBlock *>(head);
     lists_ = a.head_bytes > sizeof(OneBlock) ? head : table_;
-    ops_ = reinterpret_cast<const OneOp *>(lists_ + sizeof(OneBlock));
   }
 
   // run goes through the operations. Those of a pipeline stand behind it, from body_ to
@@ -104,7 +127,8 @@ class OneInterpreter {
  private:
   using Mover = LaneMover<T, kOp>;
 
-  // enter brings the block's table into shared memory.
+  // enter brings the block's table into shared memory, and a table that changes from launch to
+  // launch, where that has no room, elsewhere into the device's.
   MSCCLSH_DEV void enter() {
     unsigned char *to = reinterpret_cast<unsigned char *>(b_);
     for (uint32_t i = 16 * t_.id; i < a_.head_bytes; i += 16 * t_.size)
@@ -112,21 +136,44 @@ class OneInterpreter {
     if (t_.id == 0) s_.claimed = 0;
     wait_for_earlier();
     let_next_start();  // after the wait, so that no more than one launch is ahead
-    launch_ = load_credit(&reinterpret_cast<const OneBlock *>(table_)->launches);
+    launch_ = load_credit(a_.launches + t_.block);
     t_.sync();
+    if (MSCCLSH_UNLIKELY(a_.rebases)) {
+      if (MSCCLSH_UNLIKELY(b_->copy_at != 0)) move_lists();
+      one_adopt(t_, a_, *b_, lists_);
+      t_.sync();
+    }
+    ops_ = reinterpret_cast<const OneOp *>(lists_ + sizeof(OneBlock));
     areas_ = reinterpret_cast<const OneArea *>(lists_ + b_->areas_at);
     refs_ = reinterpret_cast<const OneRef *>(lists_ + b_->refs_at);
+  }
+
+  // move_lists copies what is too long for shared memory to where it may be changed. The
+  // launch before may have read that place until now.
+  MSCCLSH_DEV void move_lists() {
+    unsigned char *to = table_ + b_->copy_at;
+    const uint32_t end = b_->sums_at + b_->n_sums * uint32_t(sizeof(OneSum));
+    for (uint32_t i = 16 * t_.id; i < end; i += 16 * t_.size)
+      *reinterpret_cast<Pair *>(to + i) = *reinterpret_cast<const Pair *>(table_ + i);
+    lists_ = to;
+    t_.sync();
   }
 
   // leave waits until what went to ports has arrived, and writes back what the next launch
   // goes on from.
   MSCCLSH_DEV void leave() {
+    for (uint32_t i = t_.id; i < b_->n_sums; i += t_.size) {
+      const OneSum &add = reinterpret_cast<const OneSum *>(lists_ + b_->sums_at)[i];
+      OneSum &to = b_->sums[i];
+      store_credit(&to.given, load_credit(&to.given) + add.given);
+      store_credit(&to.drawn, load_credit(&to.drawn) + add.drawn);
+    }
     if (t_.id != 0) return;
     if (MSCCLSH_UNLIKELY(given_)) {
       for (uint32_t i = 0; i < b_->n_drain; i++)
         if (!flush(refs_[b_->first_drain + i])) return;
     }
-    store_credit(&reinterpret_cast<OneBlock *>(table_)->launches, launch_ + 1);
+    store_credit(a_.launches + t_.block, launch_ + 1);
   }
 
   // next_turn ends a turn of a pipeline and returns the operation that comes next.
@@ -248,7 +295,7 @@ class OneInterpreter {
     for (uint32_t i = 0; i < op.n_refs && what != 0; i++) {
       PortWish q = {};
       const OneRef &r = refs_[op.first_ref + i];
-      q.port = r.port;
+      q.port = r.index;
       q.what = what;
       if (op.n_lanes > 0) {
         const Lane l = lane(op, i);
@@ -274,7 +321,7 @@ class OneInterpreter {
   // flush waits until what one channel was given so far has arrived.
   MSCCLSH_DEV bool flush(const OneRef &r) {
     PortWish q = {};
-    q.port = r.port;
+    q.port = r.index;
     q.what = kPortFlush;
     const uint64_t n = one_push(waiter(), &b_->port, q, &r);
     return n != 0 && one_wait(waiter(), &r, n, 9);

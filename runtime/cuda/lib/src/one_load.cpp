@@ -51,11 +51,13 @@ OpShape shape_of(int32_t kind) {
 }  // namespace
 
 OneProg::OneProg(Comm *comm, const mscclsh_one_program &p)
-    : Prog(comm, Wire{kDirect, 0, 0}), words_at_(comm) {
+    : Prog(comm, Wire{kDirect, 0, 0}), words_at_(comm), scratch_at_(comm) {
   const size_t ranks = size_t(comm->ranks());
   grids_.resize(size_t(comm->devices()));
   buffers_.resize(3 * ranks);
   words_.resize(3 * ranks);
+  scratch_memory_.resize(3 * ranks);
+  sums_.resize(size_t(comm->devices()));
   queues_.resize(ranks);
   try {
     comm->agree("load", [&] { return build(p); });
@@ -76,6 +78,7 @@ OneProg::~OneProg() {
 }
 
 void OneProg::free_own() {
+  free_scratch();
   for (PortQueue *&q : queues_) {
     if (q != nullptr) comm->ports().close(q);
     q = nullptr;
@@ -89,6 +92,13 @@ void OneProg::free_own() {
     } catch (const Failure &) {  // it goes with the process
     }
     words = nullptr;
+  }
+  for (size_t i = 0; i < sums_.size(); i++) {
+    try {
+      comm->device(int32_t(i)).free(sums_[i]);
+    } catch (const Failure &) {  // likewise
+    }
+    sums_[i] = nullptr;
   }
 }
 
@@ -169,6 +179,8 @@ uint64_t OneProg::build(const mscclsh_one_program &p) {
   semaphores_.assign(p.semaphores, p.semaphores + first_semaphore_.back());
   for (int32_t tb = 0; tb < int32_t(tbs_.size()); tb++) check_block(tb);
   find_barriers();
+  find_touched();
+  find_sums();
   uint64_t d = digest(0, ops_.data(), ops_.size());
   d = digest(digest(d, operands_.data(), operands_.size()), refs_.data(), refs_.size());
   d = digest(digest(d, channels_.data(), channels_.size()), semaphores_.data(), semaphores_.size());
@@ -303,13 +315,18 @@ void OneProg::find_barriers() {
 void OneProg::allocate_words() {
   for (int32_t r = 0; r < comm->ranks(); r++) {
     if (!comm->local(r)) continue;
-    const int64_t lines = 2 * int64_t(counters(r)) + 1 + ports(r);
+    const int64_t lines = requests(r) + 1 + ports(r);
     words_[size_t(3 * r)] = static_cast<unsigned char *>(
         comm->alloc_buffer(comm->device_of(r), size_t(lines * kLine), true));
   }
   for (int32_t i = 0; i < comm->devices(); i++) {
     Grid &g = grids_[size_t(i)];
     g.records = static_cast<Record *>(comm->device(i).alloc(g.blocks.size() * sizeof(Record)));
+    g.launches =
+        static_cast<uint64_t *>(comm->device(i).alloc(2 * g.blocks.size() * sizeof(uint64_t)));
+    if (most_sums_ > 0)
+      sums_[size_t(i)] = static_cast<OneSum *>(
+          comm->device(i).alloc(g.blocks.size() * most_sums_ * sizeof(OneSum)));
   }
 }
 
@@ -330,25 +347,34 @@ void OneProg::open_ports() {
     const int32_t d = comm->device_of(r);
     std::vector<PortEnd> ends;
     const int32_t channels = first_channel_[size_t(r) + 1] - first_channel_[size_t(r)];
-    for (int32_t i = 0; i < channels; i++) {
-      const mscclsh_channel &c = channel(r, i);
-      if (c.kind != MSCCLSH_VIA_PORT) continue;
-      PortEnd e;
-      if (c.peer >= 0 && c.peer < comm->ranks() && c.pair >= 0) e.signals = word(d, c.peer, c.pair);
-      e.flushed = word(d, r, 2 * counters(r) + 1 + int64_t(ends.size()));
-      ends.push_back(e);
+    for (bool bound : {false, true}) {
+      int64_t port = 0;
+      for (int32_t i = 0; i < channels; i++) {
+        const mscclsh_channel &c = channel(r, i);
+        if (c.kind != MSCCLSH_VIA_PORT) continue;
+        PortEnd e;
+        if (c.peer >= 0 && c.peer < comm->ranks() && c.pair >= 0)
+          e.signals = word(d, c.peer, counted(c.peer, bound) + c.pair);
+        e.flushed = word(d, r, requests(r) + 1 + port++);
+        ends.push_back(e);
+      }
     }
     queues_[size_t(r)] = comm->ports().open(comm->device(d).id, std::move(ends));
   }
 }
 
-// clear_words lets every launch that follows count from 0. What ports count goes on.
+// clear_words lets every launch that follows count from 0, but those of bound calls. What ports
+// count goes on.
 void OneProg::clear_words() {
+  for (int32_t i = 0; i < comm->devices(); i++) {
+    const Grid &g = grids_[size_t(i)];
+    if (!g.blocks.empty()) comm->device(i).fill(g.launches, 0, g.blocks.size() * sizeof(uint64_t));
+  }
   for (int32_t r = 0; r < comm->ranks(); r++) {
     if (!comm->local(r)) continue;
     if (counters(r) > 0)
       device_of(r).fill(words_[size_t(3 * r)], 0, size_t(2 * counters(r) * kLine));
-    if (queues_[size_t(r)] != nullptr) comm->ports().reset(queues_[size_t(r)]);
+    if (queues_[size_t(r)] != nullptr) comm->ports().reset(queues_[size_t(r)], uint32_t(ports(r)));
   }
 }
 

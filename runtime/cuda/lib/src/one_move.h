@@ -149,7 +149,8 @@ struct LaneMover {
     // What is there already is loaded before what has to be awaited.
     const uint32_t last = l.n_reads - 1;
     const bool own = last > 0 && !l.areas[last].packets;
-    for (uint32_t k = t.id; k < words; k += kBatch * size) {
+    uint32_t k = t.id;
+    do {  // once even with nothing to move: see one_quick.h
       uint64_t x[kBatch] = {}, y[kBatch] = {}, z[kBatch] = {};
       if (own) load(l.place(last), k, words, z);
       if (!get(l, 0, k, words, x, spin)) return false;
@@ -165,7 +166,7 @@ struct LaneMover {
       }
       MSCCLSH_ROLLED
       for (uint32_t j = 0; j < l.n_writes; j++) put(l, l.n_reads + j, k, words, x);
-    }
+    } while ((k += kBatch * size) < words);
     return true;
   }
 
@@ -217,17 +218,19 @@ struct LaneMover {
     constexpr uint32_t kBatch = kReduced;
     const uint32_t words = uint32_t(l.bytes / 8);
     const uint32_t sources = l.n_reads - !l.areas[l.n_reads - 1].packets;
-    for (uint32_t k = t.id; k < words; k += t.size) {
+    uint32_t k = t.id;
+    do {  // as in packets
+      const bool has = k < words;
       uint64_t x = 0, z = 0;
-      if (sources < l.n_reads) z = load8(l.place(sources) + 8 * uint64_t(k));
+      if (has && sources < l.n_reads) z = load8(l.place(sources) + 8 * uint64_t(k));
       MSCCLSH_ROLLED
       for (uint32_t j = 0; j < sources; j += kBatch) {
-        uint64_t v[kBatch];
+        uint64_t v[kBatch] = {};
         for (;;) {
           bool there = true;
           MSCCLSH_UNROLL
           for (uint32_t u = 0; u < kBatch; u++)
-            if (j + u < sources)
+            if (has && j + u < sources)
               there &= load_packet(l.place(j + u) + 16 * uint64_t(k), l.flag, &v[u]);
           if (MSCCLSH_LIKELY(there)) break;
           if (!spin.go_on(a)) return false;
@@ -240,7 +243,7 @@ struct LaneMover {
       const uint64_t out[1] = {x};
       MSCCLSH_ROLLED
       for (uint32_t j = 0; j < l.n_writes; j++) put(l, l.n_reads + j, k, words, out);
-    }
+    } while ((k += t.size) < words);
     return true;
   }
 

@@ -47,8 +47,8 @@ bool PortQueue::serve() {
   return n > 0;
 }
 
-void PortQueue::reset() {
-  for (PortEnd &e : ends_) e.given = 0;
+void PortQueue::reset(uint32_t first) {
+  for (uint32_t i = 0; i < first; i++) ends_[i].given = 0;
 }
 
 void PortQueue::settle() { lines_.settle(); }
@@ -82,9 +82,9 @@ void Ports::close(PortQueue *queue) {
   queues_.remove_if([&](const std::unique_ptr<PortQueue> &q) { return q.get() == queue; });
 }
 
-void Ports::reset(PortQueue *queue) {
+void Ports::reset(PortQueue *queue, uint32_t first) {
   std::lock_guard<std::mutex> lock(mu_);
-  queue->reset();
+  queue->reset(first);
 }
 
 std::string Ports::error() const {

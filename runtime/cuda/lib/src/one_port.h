@@ -56,7 +56,7 @@ class PortLines {
 struct PortEnd {
   uint64_t *signals = nullptr;
   uint64_t *flushed = nullptr;
-  uint64_t given = 0;  // signals since the program was prepared
+  uint64_t given = 0;  // signals since it was reset
 };
 
 // PortQueue is a rank's queue.
@@ -70,8 +70,8 @@ class PortQueue {
   // serve does what is asked for, some of it if it is much, and reports whether it was
   // anything.
   bool serve();
-  void reset();   // signals are counted from 0 again
-  void settle();  // waits until all that was served is done
+  void reset(uint32_t first);  // signals of the first ends are counted from 0 again
+  void settle();               // waits until all that was served is done
 
  private:
   PortRequest *requests() const { return reinterpret_cast<PortRequest *>(memory_.here()); }
@@ -95,7 +95,7 @@ class Ports {
   // uses it may run then.
   PortQueue *open(int32_t device, std::vector<PortEnd> ends);
   void close(PortQueue *queue);
-  void reset(PortQueue *queue);
+  void reset(PortQueue *queue, uint32_t first);
 
   std::string error() const;  // of the copy that failed, "" if none has
 

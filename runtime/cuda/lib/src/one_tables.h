@@ -64,6 +64,7 @@ enum : uint32_t {
   kOneRelaxed = 2,  // nothing else is published, or seen
   kOneDevice = 4,   // only blocks of this device look at it
   kOneTicket = 8,   // several blocks take from it, and draw numbers
+  kOnePlaced = 16,  // no counter, but how far a port has been flushed
 };
 
 // OneRef is what an operation has to do with one counter, which only grows: every launch
@@ -74,6 +75,9 @@ enum : uint32_t {
 //
 // With kOneTicket the number that is drawn takes the place of t * per_turn; every launch
 // draws drawn numbers. Of a barrier of parts blocks the sum is rounded up to whole parts.
+//
+// Where launches of several sizes count differently per_launch and drawn are 0 instead, and
+// the kernel adds to before what the block's sums say.
 struct alignas(16) OneRef {
   uint64_t *at;
   uint64_t *tickets;
@@ -82,7 +86,7 @@ struct alignas(16) OneRef {
   uint32_t per_turn, flags;
   int32_t peer, chan;  // for records
   uint32_t parts;
-  uint32_t port;  // kOnePort: the index of the channel among the rank's ports
+  uint32_t index;  // kOnePort: of the channel among the rank's ports; else among the sums
 };
 static_assert(sizeof(OneRef) == 64, "a counter takes four loads of 16 bytes");
 
@@ -99,6 +103,12 @@ struct alignas(16) PortRequest {
 };
 static_assert(sizeof(PortRequest) == 64, "a request has a line of the host's to itself");
 
+// OneSum is how far a counter has come, and how many numbers were drawn there: in the table by
+// one launch, in the device's memory by all that have ended.
+struct alignas(16) OneSum {
+  uint64_t given, drawn;
+};
+
 // What a wish is, in this order.
 enum : uint32_t { kPortPut = 1, kPortSignal = 2, kPortFlush = 4 };
 
@@ -114,16 +124,18 @@ struct PortView {
 };
 
 // OneBlock is the work of one block of the grid. Its operations follow it in memory, then its
-// areas and its counters; all of it goes into shared memory where that has room.
+// areas, its counters and its sums; all of it goes into shared memory where that has room.
 struct alignas(16) OneBlock {
-  uint64_t launches;  // finished ones: the word in device memory changes
   uint64_t first_event;
   PortView port;
+  OneSum *sums;                   // in the device's memory, n_sums
   uint32_t first_drain, n_drain;  // counters of the ports that it uses
   int32_t n_ops;
   int32_t rank, tb;
-  uint32_t areas_at, refs_at;  // offsets
-  uint32_t pad;
+  uint32_t areas_at, refs_at, sums_at;  // offsets
+  uint32_t n_sums;                      // 0: every launch counts alike
+  uint32_t
+      copy_at;  // offset of room for what changes from launch to launch; 0: shared memory has it
 };
 static_assert(sizeof(OneBlock) % 16 == 0, "tables are copied 16 bytes at a time");
 

@@ -8,18 +8,20 @@ namespace mscclsh {
 
 namespace {
 
-// kFew is how many turns on a stream are recorded one by one.
-constexpr uint32_t kFew = 64;
-
 // kCaptures is how many captures are remembered, the latest ones.
 constexpr size_t kCaptures = 256;
 
-// stream_id tells streams apart, one that is made where another one was too.
+// kNear is how many nodes of a graph are looked at, to find out whether it orders two turns.
+constexpr size_t kNear = 256;
+
+// stream_id tells streams apart, one that is made where another one was too; 0 is not known.
+// The stream must not be captured.
 cudaError_t stream_id(cudaStream_t stream, unsigned long long *id) {
 #if CUDART_VERSION >= 12000
   return cudaStreamGetId(stream, id);
 #else
-  *id = reinterpret_cast<unsigned long long>(stream);
+  static_cast<void>(stream);
+  *id = 0;
   return cudaSuccess;
 #endif
 }
@@ -60,16 +62,70 @@ void depend(cudaStream_t stream, std::vector<cudaGraphNode_t> nodes) {
   check(e, "ordering what is captured");
 }
 
-// follow makes a node depend on others too.
-void follow(cudaGraph_t graph, cudaGraphNode_t node, const cudaGraphNode_t *on, size_t n) {
-  for (size_t i = 0; i < n; i++) {
+bool among(cudaGraphNode_t node, const std::vector<cudaGraphNode_t> &nodes) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+// move makes a node that depends on some nodes depend on others instead.
+void move(cudaGraph_t graph, cudaGraphNode_t node, const std::vector<cudaGraphNode_t> &from,
+          const std::vector<cudaGraphNode_t> &to) {
+  const char *const doing = "ordering what is captured";
+  for (const cudaGraphNode_t on : to) {
+    if (among(on, from)) continue;
 #if CUDART_VERSION >= 13000
-    const cudaError_t e = cudaGraphAddDependencies(graph, on + i, &node, nullptr, 1);
+    check(cudaGraphAddDependencies(graph, &on, &node, nullptr, 1), doing);
 #else
-    const cudaError_t e = cudaGraphAddDependencies(graph, on + i, &node, 1);
+    check(cudaGraphAddDependencies(graph, &on, &node, 1), doing);
 #endif
-    check(e, "ordering what is captured");
   }
+  for (const cudaGraphNode_t on : from) {
+    if (among(on, to)) continue;
+#if CUDART_VERSION >= 13000
+    check(cudaGraphRemoveDependencies(graph, &on, &node, nullptr, 1), doing);
+#else
+    check(cudaGraphRemoveDependencies(graph, &on, &node, 1), doing);
+#endif
+  }
+}
+
+// before lists the nodes that a node depends on.
+std::vector<cudaGraphNode_t> before(cudaGraphNode_t node) {
+  size_t n = 0;
+  std::vector<cudaGraphNode_t> nodes;
+#if CUDART_VERSION >= 12030
+#if CUDART_VERSION >= 13000
+  const auto ask = cudaGraphNodeGetDependencies;
+#else
+  const auto ask = cudaGraphNodeGetDependencies_v2;
+#endif
+  check(ask(node, nullptr, nullptr, &n), "looking at what is captured");
+  nodes.resize(n);
+  std::vector<cudaGraphEdgeData> edges(n);
+  if (n > 0) check(ask(node, nodes.data(), edges.data(), &n), "looking at what is captured");
+#else
+  check(cudaGraphNodeGetDependencies(node, nullptr, &n), "looking at what is captured");
+  nodes.resize(n);
+  if (n > 0)
+    check(cudaGraphNodeGetDependencies(node, nodes.data(), &n), "looking at what is captured");
+#endif
+  return nodes;
+}
+
+// behind is whether all of some nodes are among others, or come before those, as far as it
+// is to be found near them: false is not known.
+bool behind(const cudaGraphNode_t *nodes, size_t n, std::vector<cudaGraphNode_t> wanted) {
+  std::vector<cudaGraphNode_t> seen(nodes, nodes + n);
+  for (size_t i = 0; i < seen.size() && !wanted.empty(); i++) {
+    const auto found = std::find(wanted.begin(), wanted.end(), seen[i]);
+    if (found != wanted.end()) {
+      wanted.erase(found);
+      continue;
+    }
+    if (seen.size() >= kNear) continue;
+    for (const cudaGraphNode_t b : before(seen[i]))
+      if (!among(b, seen)) seen.push_back(b);
+  }
+  return wanted.empty();
 }
 
 }  // namespace
@@ -87,18 +143,15 @@ Device::Turn Order::begin(cudaStream_t stream) {
   check(captured(stream, &now), "asking whether the stream is captured");
   if (now.status == cudaStreamCaptureStatusInvalidated)
     throw Failure(MSCCLSH_EDEVICE, "the capture of the stream was ended by an error");
-  check(stream_id(stream, &id_), "asking for the stream's number");
   capturing_ = now.status == cudaStreamCaptureStatusActive;
-  if (capturing_) return {true, begin_captured(stream, now.id, now.graph)};
-  if (turn_ > 0 && id_ != last_id_) {
-    if (!record_latest())
-      refused(
-          "the stream of the launch before, the only one so far, is being captured: launch on "
-          "another stream before that begins, or after it has ended");
-    many_ = true;
-  } else if (!graphs_) {
-    return {false, true};
+  if (capturing_) {
+    capture_ = now.id;
+    graph_ = now.graph;
+    return {true, begin_captured(stream)};
   }
+  check(stream_id(stream, &stream_), "asking for the stream's number");
+  const bool follows = turn_ == 0 || (stream_ == last_ && stream_ != 0);
+  if (follows && !graphs_) return {false, true};
   check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
   return {false, false};
 }
@@ -108,37 +161,13 @@ void Order::end(cudaStream_t stream) {
     end_captured(stream);
     return;
   }
-  in_a_row_ = id_ == last_id_ ? in_a_row_ + 1 : 1;
-  last_ = stream;
-  last_id_ = id_;
-  turn_++;
-  recorded_ = false;
-  // The stream of each thread has one name for all of them: no other thread could find the
-  // one that the latest turn was on.
-  const bool nameless = stream == cudaStreamPerThread;
-  if (!many_ && !graphs_ && in_a_row_ > kFew && !nameless) return;
   check(cudaEventRecord(event_, stream), "recording an event");
-  recorded_ = true;
-}
-
-// record_latest records the event behind the latest turn, unless its stream is being
-// captured. A stream that is gone has done what it had to: until then it must stay.
-bool Order::record_latest() {
-  if (recorded_) return true;
-  unsigned long long id = 0;
-  Captured now;
-  if (stream_id(last_, &id) != cudaSuccess || id != last_id_ ||
-      captured(last_, &now) != cudaSuccess) {
-    cudaGetLastError();
-    return recorded_ = true;
-  }
-  if (now.status != cudaStreamCaptureStatusNone) return false;
-  check(cudaEventRecord(event_, last_), "recording an event");
-  return recorded_ = true;
+  last_ = stream_;
+  turn_++;
 }
 
 uint64_t Order::done() {
-  if (done_ == turn_ || !record_latest()) return done_;
+  if (done_ == turn_) return done_;
   const cudaError_t e = cudaEventQuery(event_);
   if (e == cudaSuccess) return done_ = turn_;
   if (e != cudaErrorNotReady) check(e, "looking at an event");
@@ -152,42 +181,43 @@ Order::Capture *Order::find(unsigned long long id) {
   return nullptr;
 }
 
-// begin_captured returns whether a launch may overlap with what the stream captured before.
-bool Order::begin_captured(cudaStream_t stream, unsigned long long capture, cudaGraph_t graph) {
-  capture_ = capture;
-  graph_ = graph;
-  const Capture *known = find(capture);
-  if (known != nullptr) {
-    if (known->stream == id_) return true;
+// begin_captured returns whether a launch may overlap with what the stream captured before:
+// it may where that comes behind the latest turn, or is that.
+bool Order::begin_captured(cudaStream_t stream) {
+  const Relaxed relaxed;
+  if (const Capture *known = find(capture_)) {
+    Captured now;
+    check(captured(stream, &now), "asking what is captured");
+    if (behind(now.nodes, now.n, known->last)) return true;
     depend(stream, known->last);
     return false;
   }
-  // Where the latest turn's stream is what is being captured, only that stream's own order
-  // puts the graph behind it.
-  record_latest();
   graphs_ = true;
   cudaGraphNode_t wait = nullptr;
-  check(cudaGraphAddEventWaitNode(&wait, graph, nullptr, 0, event_), "waiting in a graph");
+  check(cudaGraphAddEventWaitNode(&wait, graph_, nullptr, 0, event_), "waiting in a graph");
   depend(stream, {wait});
   return false;
 }
 
 void Order::end_captured(cudaStream_t stream) {
+  const Relaxed relaxed;
   Captured now;
   check(captured(stream, &now), "asking what is captured");
+  std::vector<cudaGraphNode_t> last(now.nodes, now.nodes + now.n);
   Capture *c = find(capture_);
   if (c == nullptr) {
     if (captures_.size() == kCaptures) captures_.erase(captures_.begin());
     captures_.emplace_back();
     c = &captures_.back();
     c->id = capture_;
-    check(cudaGraphAddEventRecordNode(&c->record, graph_, now.nodes, now.n, event_),
+    check(cudaGraphAddEventRecordNode(&c->record, graph_, last.data(), last.size(), event_),
           "recording an event in a graph");
   } else {
-    follow(graph_, c->record, now.nodes, now.n);
+    // This turn comes behind the one before. An edge more for each would cost as much as the
+    // whole order does otherwise.
+    move(graph_, c->record, c->last, last);
   }
-  c->stream = id_;
-  c->last.assign(now.nodes, now.nodes + now.n);
+  c->last = std::move(last);
 }
 
 }  // namespace mscclsh

@@ -25,15 +25,18 @@ class Relaxed {
 
 // Order keeps the turns of one device (see Device::begin_turn).
 //
-// One event stands for all that was enqueued. As long as there is but one stream and no
-// graph, turns follow each other on it by themselves, and nothing is recorded, which would
-// keep launches from overlapping. When another stream comes, the event is recorded where the
-// latest turn was, and from then on after every turn. Since a stream may be gone by then,
-// the first turns on it are recorded too: only one that has had many is ever looked at again.
+// One event stands for all that was enqueued. It is recorded after every turn, at once: later
+// the stream may be gone, or be captured, and then nobody can tell any more when what it had
+// before is done. A turn on the stream of the one before follows that by itself; one on
+// another stream waits for the event.
 //
 // A graph waits for the event when it begins and records it when its turns have ended, in
 // every one of its launches: one node each, beside the path of the caller's work. So once
-// there is a graph every turn waits for the event and records it.
+// there is a graph every turn waits for the event.
+//
+// A stream that is captured must not be asked for its number, nor for anything but what it is
+// captured into: other questions end the capture. So turns of one capture are known by their
+// nodes.
 class Order {
  public:
   Order() = default;
@@ -51,30 +54,24 @@ class Order {
   // Capture is one that has begun, or a graph that was made of it.
   struct Capture {
     unsigned long long id = 0;
-    unsigned long long stream = 0;      // of its latest turn
     std::vector<cudaGraphNode_t> last;  // of its latest turn
     cudaGraphNode_t record = nullptr;   // of the event
   };
 
-  bool begin_captured(cudaStream_t stream, unsigned long long capture, cudaGraph_t graph);
+  bool begin_captured(cudaStream_t stream);
   void end_captured(cudaStream_t stream);
   Capture *find(unsigned long long id);
-  bool record_latest();
 
-  cudaEvent_t event_ = nullptr;
-  cudaStream_t last_ = nullptr;  // of the latest turn, and its id
-  unsigned long long last_id_ = 0;
+  cudaEvent_t event_ = nullptr;  // behind the latest turn, or a graph's
   uint64_t turn_ = 0, done_ = 0;
-  uint32_t in_a_row_ = 0;  // turns on that stream
-  bool recorded_ = true;   // the event stands behind the latest turn
-  bool many_ = false;      // there was another stream
-  bool graphs_ = false;    // there was a capture
+  unsigned long long last_ = 0;  // number of the latest turn's stream
+  bool graphs_ = false;          // there was a capture
   std::vector<Capture> captures_;
 
-  // Of the turn that has begun: its stream's id, and what that is captured into.
-  unsigned long long id_ = 0, capture_ = 0;
-  cudaGraph_t graph_ = nullptr;
+  // Of the turn that has begun: its stream's number, or else what that is captured into.
   bool capturing_ = false;
+  unsigned long long stream_ = 0, capture_ = 0;
+  cudaGraph_t graph_ = nullptr;
 };
 
 }  // namespace mscclsh

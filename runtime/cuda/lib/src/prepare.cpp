@@ -216,6 +216,19 @@ void Prog::fit(int32_t device, Kernel kernel, int32_t threads, size_t shared,
   out->blocks_resident = f.blocks;
 }
 
+unsigned char *Prog::scratch(int32_t device, int32_t rank, const Sizing &s) const {
+  const Touched t = touched(rank, 2);
+  const int64_t need = t.begin == t.end ? 0 : t.end * s.size.chunk_bytes;
+  if (need > comm->scratch_bytes())
+    refused(format("rank %d needs %lld bytes of scratch, reserved are %lld", rank,
+                   static_cast<long long>(need), static_cast<long long>(comm->scratch_bytes())));
+  return comm->scratch(device, rank);
+}
+
+void Prog::reserve(int64_t) {
+  invalid("programs of sends and receives share the scratch of mscclsh_reserve");
+}
+
 void Prog::fits(int32_t dtype, int32_t op, int32_t threads, mscclsh_prepared *out) {
   comm->check_alive();
   const Sizing s = kernels(dtype, op, threads);

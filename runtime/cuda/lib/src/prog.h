@@ -2,6 +2,7 @@
 #ifndef MSCCLSH_PROG_H
 #define MSCCLSH_PROG_H
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -104,19 +105,20 @@ class Prog {
   int64_t buffer_bytes(int32_t rank, int32_t buf) const {
     return chunks(rank, buf) * chunk_bytes_ * (buf == 2 ? scratch_times_ : 1);
   }
+  int32_t scratch_times() const { return scratch_times_; }
   // one_sided is whether peers may touch a rank's memory between its launches.
   virtual bool one_sided() const { return false; }
 
   // fits loads the kernels for a data type and a reduction, and refuses what can't be
   // resident at once with any of them.
-  void fits(int32_t dtype, int32_t op, int32_t threads, mscclsh_prepared *out);
+  virtual void fits(int32_t dtype, int32_t op, int32_t threads, mscclsh_prepared *out);
 
   // What call.cpp asks. sizing checks a size; image makes what lies in the memory of a
   // device, an index, to run it there; choose takes a kernel for it, and as many threads.
-  Sizing sizing(const mscclsh_size &size) const;
-  Image image(const Sizing &s, int32_t device, const Places &at);
-  void choose(const Sizing &s, const Shape &shape, Kernel *kernel, int32_t *threads,
-              size_t *shared) const;
+  virtual Sizing sizing(const mscclsh_size &size) const;
+  virtual Image image(const Sizing &s, int32_t device, const Places &at);
+  virtual void choose(const Sizing &s, const Shape &shape, Kernel *kernel, int32_t *threads,
+                      size_t *shared) const;
   void fit(int32_t device, Kernel kernel, int32_t threads, size_t shared, mscclsh_prepared *out);
   int32_t blocks(int32_t device) const { return int32_t(grids_[size_t(device)].blocks.size()); }
   Touched touched(int32_t rank, int32_t buf) const { return touched_[size_t(3 * rank + buf)]; }
@@ -124,8 +126,15 @@ class Prog {
   int32_t base_chunk(int32_t rank, int32_t buf) const {
     return base_chunk_[size_t(3 * rank + buf)];
   }
-  bool direct() const { return wire_.protocol == kDirect; }
-  int32_t calls = 0;  // that are bound
+  // direct is whether peers touch a rank's input or output.
+  virtual bool direct() const { return wire_.protocol == kDirect; }
+  // scratch is where the scratch of a bound call starts, as a device sees that of a rank. It
+  // fails where less was set aside than a size takes.
+  virtual unsigned char *scratch(int32_t device, int32_t rank, const Sizing &s) const;
+  // reserve sets aside the scratch of bound calls of a program that has scratch of its own.
+  virtual void reserve(int64_t chunk_bytes);
+  std::atomic<int32_t> calls{0};      // that are bound, on whatever device
+  std::atomic<bool> captured{false};  // one of them was, at whatever time
 
   Comm *const comm;
 

@@ -151,8 +151,10 @@ struct Args {
   // A connection has more slots than its program relies on, by at least the number of
   // messages that a receiver may take before it says so. Both are powers of two.
   int32_t slots, withheld;
-  uint32_t rebases;  // 1: steps have places to which bases are to be added
+  uint32_t rebases;  // 1: steps, or areas, have places to which bases are to be added
   Bases bases;
+  uint64_t *launches;  // of a one-sided program: how many have finished, one a block
+  uint32_t wants;      // of it, what to rehearse: 1 packets one after another, 2 several at once
 };
 
 // DivideRun is a run of elements that avg divides.

@@ -2,6 +2,7 @@
 #ifndef MSCCLSH_WINDOW_H
 #define MSCCLSH_WINDOW_H
 
+#include <atomic>
 #include <vector>
 
 #include "comm.h"
@@ -22,7 +23,7 @@ class Window {
   int64_t bytes(int32_t rank) const { return bytes_[size_t(rank)]; }
 
   Comm *const comm;
-  mutable int32_t calls = 0;  // that are bound to it
+  mutable std::atomic<int32_t> calls{0};  // that are bound to it, on whatever device
 
  private:
   Views views_;

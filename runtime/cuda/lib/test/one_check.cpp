@@ -261,6 +261,9 @@ void test_refusals() {
 
 }  // namespace
 
+// test_one_calls, in one_calls.cpp, binds them.
+void test_one_calls();
+
 int main() {
   test_launches();
   test_stages();
@@ -268,6 +271,7 @@ int main() {
   test_attached();
   test_watchdog();
   test_refusals();
+  test_one_calls();
   std::printf("one-sided programs: %d failures\n", failures);
   return failures != 0;
 }

@@ -5,5 +5,6 @@
 #include "process.h"
 
 void test_onesided(const Setting &s);
+void test_onecalls(const Setting &s);
 
 #endif

@@ -269,10 +269,11 @@ int run_process(const Setting &s) {
   struct {
     const char *name;
     void (*run)(const Setting &);
-  } scenarios[] = {{"mixed", mixed},      {"buffers", buffers},  {"streams", streams},
-                   {"agree", agree},      {"missing", missing},  {"leave", leave},
-                   {"kill", killed},      {"bound", test_bound}, {"fds", test_fds},
-                   {"abort", test_abort}, {"order", test_order}, {"onesided", test_onesided}};
+  } scenarios[] = {{"mixed", mixed},           {"buffers", buffers},  {"streams", streams},
+                   {"agree", agree},           {"missing", missing},  {"leave", leave},
+                   {"kill", killed},           {"bound", test_bound}, {"fds", test_fds},
+                   {"abort", test_abort},      {"order", test_order}, {"onesided", test_onesided},
+                   {"onecalls", test_onecalls}};
   for (auto &c : scenarios) {
     if (s.scenario != c.name) continue;
     c.run(s);

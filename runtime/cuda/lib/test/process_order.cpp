@@ -58,63 +58,124 @@ struct Doubling {
   int launches = 0;
 };
 
+// kTurns is more than any number of turns after which a stream could be taken for the only
+// one there is.
+constexpr int kTurns = 70;
+
+// in_turns launches on three streams in turns, then from graphs captured over two of them,
+// which run between other launches.
+void in_turns(Doubling *d, Stream *streams, int round, float *copy) {
+  std::vector<float> from, last(size_t(d->count())), saved(size_t(d->count()));
+  for (int64_t i = 0; i < d->count(); i++) from.push_back(value(self, i, round));
+  d->launches = 0;
+  d->copy(streams[0], d->memory, from.data());
+  for (int i = 0; i < 5; i++) d->launch(streams[(round + i) % 3]);
+  d->copy(streams[round % 3], copy, d->memory);
+  d->copy(streams[(round + 1) % 3], saved.data(), copy);
+  OK(mscclsh_sync(d->job.on->comm, err, sizeof err));
+  d->check(saved, round, "streams");
+
+  Stream &first = streams[round % 3], &second = streams[(round + 1) % 3],
+         &third = streams[(round + 2) % 3];
+  const int before = d->launches;
+  Graph graph(first, round % 3);
+  second.follow(first);
+  d->launch(first);
+  d->launch(second);
+  d->copy(second, copy, d->memory);
+  d->launch(first);
+  first.follow(second);
+  graph.end(first);
+  const int each = d->launches - before;
+  d->launches = before + each * graph.recorded();
+  d->launches += each * graph.launch(third);
+  d->launch(second);
+  d->launches += each * graph.launch(first);
+  d->copy(third, last.data(), d->memory);
+  OK(mscclsh_sync(d->job.on->comm, err, sizeof err));
+  d->check(last, round, "graphs");
+}
+
+// after_one_stream has many turns on one stream, which then is captured at once: launches on
+// another stream meanwhile, and of the graph on a third, come behind all that it had before.
+// A communicator of its own has seen no other stream yet.
+void after_one_stream(Doubling *d, Stream *streams, int round, float *copy) {
+  std::vector<float> from, last(size_t(d->count()));
+  for (int64_t i = 0; i < d->count(); i++) from.push_back(value(self, i, round));
+  d->launches = 0;
+  for (int i = 0; i < kTurns; i++) d->copy(streams[0], copy, from.data());
+  d->copy(streams[0], d->memory, copy);
+  for (int i = 0; i < 4; i++) d->launch(streams[0]);
+  const int before = d->launches;
+  Graph graph(streams[0], round % 3);
+  d->launch(streams[0]);
+  d->launch(streams[0]);
+  const int each = d->launches - before;
+  d->launches = before + each * graph.recorded();
+  if (round % 2 == 1) d->launch(streams[1]);  // is captured by nobody
+  graph.end(streams[0]);
+  d->launches += each * graph.launch(streams[2]);
+  d->launches += each * graph.launch(streams[1]);
+  d->copy(streams[2], last.data(), d->memory);
+  OK(mscclsh_sync(d->job.on->comm, err, sizeof err));
+  d->check(last, round, "after one stream");
+}
+
+// One is a communicator with a window. Another one of the same memory was there before, and
+// is closed.
+struct One {
+  explicit One(const Setting &s)
+      : comm(s, 0),
+        n(s.ranks),
+        device(comm.devices[size_t(self)]),
+        elems(on_gpu() ? 1 << 18 : 90),
+        bytes(4 * n * elems),
+        mapped(device, bytes) {
+    OK(mscclsh_alloc(comm.comm, self, bytes, &own, err, sizeof err));
+    OK(mscclsh_alloc(comm.comm, self, bytes, &kept, err, sizeof err));
+    memory = static_cast<float *>(mapped.at ? mapped.at : own);
+    std::vector<void *> at(static_cast<size_t>(n), nullptr);
+    std::vector<int64_t> sizes(size_t(n), 0);
+    at[size_t(self)] = memory;
+    sizes[size_t(self)] = bytes;
+    mscclsh_window *before = nullptr;
+    OK(mscclsh_window_open(comm.comm, at.data(), sizes.data(), &before, err, sizeof err));
+    OK(mscclsh_window_open(comm.comm, at.data(), sizes.data(), &window, err, sizeof err));
+    OK(mscclsh_window_close(before, err, sizeof err));
+  }
+  ~One() {
+    OK(mscclsh_window_close(window, err, sizeof err));
+    OK(mscclsh_free(comm.comm, self, own, err, sizeof err));
+    OK(mscclsh_free(comm.comm, self, kept, err, sizeof err));
+  }
+  One(const One &) = delete;
+  One &operator=(const One &) = delete;
+
+  Comm comm;
+  const int32_t n, device;
+  const int64_t elems, bytes;
+  const Virtual mapped;
+  void *own = nullptr, *kept = nullptr;
+  float *memory = nullptr;
+  mscclsh_window *window = nullptr;
+};
+
 }  // namespace
 
-// test_order launches on three streams in turns, then from graphs captured over two of them,
-// which run between other launches, all without waiting in between. The memory is one that
-// other processes open by descriptors.
+// test_order has turns on several streams and of graphs, all without waiting in between. The
+// memory is one that other processes open by descriptors.
 void test_order(const Setting &s) {
-  Comm comm(s, 0);
-  const int32_t n = s.ranks, device = comm.devices[size_t(self)];
-  const int64_t elems = on_gpu() ? 1 << 18 : 90, bytes = 4 * n * elems;
-  const Virtual mapped(device, bytes);
-  void *own = nullptr, *kept = nullptr;
-  OK(mscclsh_alloc(comm.comm, self, bytes, &own, err, sizeof err));
-  OK(mscclsh_alloc(comm.comm, self, bytes, &kept, err, sizeof err));
-  float *const memory = static_cast<float *>(mapped.at ? mapped.at : own);
-  float *const copy = static_cast<float *>(kept);
-  std::vector<void *> at(static_cast<size_t>(n), nullptr);
-  std::vector<int64_t> sizes(size_t(n), 0);
-  at[size_t(self)] = memory;
-  sizes[size_t(self)] = bytes;
-  mscclsh_window *window = nullptr;
-  OK(mscclsh_window_open(comm.comm, at.data(), sizes.data(), &window, err, sizeof err));
   for (const int32_t protocol : {MSCCLSH_LL, MSCCLSH_SIMPLE, MSCCLSH_DIRECT}) {
-    Doubling d(&comm, protocol, window, memory, elems);
-    Stream streams[3] = {Stream(device), Stream(device), Stream(device)};
     for (int round = 0; round < 6; round++) {
-      std::vector<float> from, last(size_t(d.count())), saved(size_t(d.count()));
-      for (int64_t i = 0; i < d.count(); i++) from.push_back(value(self, i, round));
-      d.launches = 0;
-      d.copy(streams[0], memory, from.data());
-      for (int i = 0; i < 5; i++) d.launch(streams[(round + i) % 3]);
-      d.copy(streams[round % 3], copy, memory);
-      d.copy(streams[(round + 1) % 3], saved.data(), copy);
-      OK(mscclsh_sync(comm.comm, err, sizeof err));
-      d.check(saved, round, "streams");
-
-      Stream &first = streams[round % 3], &second = streams[(round + 1) % 3],
-             &third = streams[(round + 2) % 3];
-      const int before = d.launches;
-      Graph graph(first);
-      second.follow(first);
-      d.launch(first);
-      d.launch(second);
-      d.copy(second, copy, memory);
-      d.launch(first);
-      first.follow(second);
-      graph.end(first);
-      const int each = d.launches - before;
-      d.launches = before + each * graph.recorded();
-      d.launches += each * graph.launch(third);
-      d.launch(second);
-      d.launches += each * graph.launch(first);
-      d.copy(third, last.data(), memory);
-      OK(mscclsh_sync(comm.comm, err, sizeof err));
-      d.check(last, round, "graphs");
+      One one(s);
+      Doubling d(&one.comm, protocol, one.window, one.memory, one.elems);
+      Stream streams[3] = {Stream(one.device), Stream(one.device), Stream(one.device)};
+      after_one_stream(&d, streams, round, static_cast<float *>(one.kept));
     }
+    One one(s);
+    Doubling d(&one.comm, protocol, one.window, one.memory, one.elems);
+    Stream streams[3] = {Stream(one.device), Stream(one.device), Stream(one.device)};
+    for (int round = 0; round < 6; round++)
+      in_turns(&d, streams, round, static_cast<float *>(one.kept));
   }
-  OK(mscclsh_window_close(window, err, sizeof err));
-  OK(mscclsh_free(comm.comm, self, own, err, sizeof err));
-  OK(mscclsh_free(comm.comm, self, kept, err, sizeof err));
 }

@@ -23,7 +23,7 @@ struct Stream {
 
 // Graph is what was recorded on a stream.
 struct Graph {
-  explicit Graph(Stream &) {}
+  explicit Graph(Stream &, int = 0) {}
   void end(Stream &) {}
   int launch(Stream &) { return 0; }  // how often it ran: once already, as it was recorded
   int recorded() const { return 1; }
@@ -70,8 +70,12 @@ struct Stream {
 };
 
 struct Graph {
-  explicit Graph(Stream &s) {
-    want(cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal));
+  // mode, of 3, is how much the thread may do that is not captured.
+  explicit Graph(Stream &s, int mode = 0) {
+    const cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeThreadLocal,
+                                           cudaStreamCaptureModeGlobal,
+                                           cudaStreamCaptureModeRelaxed};
+    want(cudaStreamBeginCapture(s.stream, modes[mode]));
   }
   void end(Stream &s) {
     cudaGraph_t graph = nullptr;

@@ -284,6 +284,11 @@ int main(int argc, char **argv) {
     scenario(s, "onesided", 2, 4);
     scenario(s, "onesided", 3, 3);
   }
+  if (wanted("onecalls")) {
+    scenario(s, "onecalls", 2, 2);
+    scenario(s, "onecalls", 2, 4);
+    scenario(s, "onecalls", 3, 3);
+  }
   for (const char *name : {"buffers", "streams", "agree", "missing", "fds", "abort", "order"})
     if (wanted(name)) scenario(s, name, 2, 2);
   if (wanted("fds")) scenario(s, "fds", 3, 3);

@@ -18,8 +18,8 @@ bool known(ncclComm *comm, ncclRedOp_t op) {
   return false;
 }
 
-// begin checks what NCCL checks before it takes a call.
-ncclResult_t begin(ncclComm *comm, const Operation &o) {
+// check is what NCCL checks before it takes a call.
+ncclResult_t check(ncclComm *comm, const Operation &o) {
   if (!live(comm)) return misuse(ncclInvalidArgument, "a communicator is used that is no more");
   const ncclResult_t state = comm->state;
   if (state == ncclInProgress)
@@ -29,8 +29,12 @@ ncclResult_t begin(ncclComm *comm, const Operation &o) {
   if (int(o.type) < 0 || o.type >= ncclNumTypes) return fail(ncclInvalidArgument, "no such type");
   if (o.root < 0 || o.root >= comm->ranks) return fail(ncclInvalidArgument, "no such rank");
   if (!known(comm, o.op)) return fail(ncclInvalidArgument, "no such operation");
-  if (o.count == 0) return ncclSuccess;
-  return enqueue(comm, o);
+  return ncclSuccess;
+}
+
+ncclResult_t begin(ncclComm *comm, const Operation &o) {
+  const ncclResult_t result = noted(check(comm, o));
+  return result != ncclSuccess || o.count == 0 ? result : enqueue(comm, o);
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ struct ncclComm {
   std::mutex mu;
   std::condition_variable changed;
   uint64_t given = 0, done = 0;
+  bool connected = false;
   int children = 0;  // how many splits and shrinks there were
   std::vector<stub::Scaled> scaled;
   int made_ops = 0;

@@ -1,5 +1,8 @@
 #include "group.h"
 
+#include <cstdlib>
+#include <stdexcept>
+
 #include "mscclsh_host_stream.h"
 
 namespace stub {
@@ -47,6 +50,22 @@ class Gathering {
   std::condition_variable changed_;
   int here_ = 0;
 };
+
+// connect has all ranks meet in the first operation of a communicator, within the call, where
+// STUB_CONNECT asks for it: as NCCL does when it makes connections. False: it was aborted.
+bool connect(ncclComm *comm) {
+  static const bool wanted = std::getenv("STUB_CONNECT") != nullptr;
+  if (!wanted || comm->connected) return true;
+  bool met = false;
+  comm->in_turn(comm->take_turn(), [&] {
+    try {
+      all_tell(comm, 0);
+      comm->connected = met = true;
+    } catch (const std::runtime_error &) {  // nobody touches it any more
+    }
+  });
+  return met;
+}
 
 // launch puts a batch on the first of its streams, and makes the others wait for it. On
 // the null stream it is returned, to be run by the caller.
@@ -140,9 +159,15 @@ ncclResult_t end(bool runs) {
   return result;
 }
 
+ncclResult_t noted(ncclResult_t result) {
+  if (group.depth > 0 && group.error == ncclSuccess) group.error = result;
+  return result;
+}
+
 ncclResult_t enqueue(ncclComm *comm, const Operation &operation) {
   if (group.depth == 0) {
     if (!comm->blocking) return launch_behind({comm, {operation}});
+    if (!connect(comm)) return fail(ncclRemoteError, "the communicator was aborted");
     if (const std::function<void()> f = launch({comm, {operation}})) f();
     return ncclSuccess;
   }

@@ -12,6 +12,9 @@ namespace stub {
 ncclResult_t start();
 ncclResult_t end(bool runs);
 
+// noted returns a result, and makes an error the group's, which ends with it then.
+ncclResult_t noted(ncclResult_t result);
+
 // enqueue takes an operation into this thread's group, or starts it at once.
 ncclResult_t enqueue(ncclComm *comm, const Operation &operation);
 

@@ -6,6 +6,7 @@
 // Environment, for clients that know nothing of it:
 //   STUB_REPORT=FILE   appends "NAME CALLS" of each function that was called, at exit
 //   STUB_TIMEOUT_MS    how long a rank waits for another before its call fails (20000)
+//   STUB_CONNECT       ranks wait for each other within the first call outside a group
 //   STUB_INIT_MS       how long making a communicator takes at least (0)
 #ifndef MSCCLSH_TEST_STUB_H
 #define MSCCLSH_TEST_STUB_H
