@@ -68,11 +68,24 @@ ncclResult_t noted(Rank *rank, ncclResult_t result) {
   return result;
 }
 
+// at_once gives NCCL a call that can't be held, and so nothing that comes before it either.
+template <class F>
+ncclResult_t at_once(ncclComm_t comm, F real_call) {
+  return guarded([&] {
+    Rank *const rank = passing() ? nullptr : find(comm);
+    if (rank == nullptr) return real_call();
+    const ncclResult_t before = group().open() ? group().deliver(comm) : ncclSuccess;
+    return noted(rank, before != ncclSuccess ? before : real_call());
+  });
+}
+
 template <class F>
 ncclResult_t collective(const Request &r, F real_call) {
   return guarded([&] {
     Rank *const rank = passing() ? nullptr : find(r.comm);
     if (rank == nullptr) return real_call();
+    // An operation of the caller's may be destroyed before its group ends.
+    if (r.op < 0 && holds(*rank)) return at_once(r.comm, real_call);
     if (holds(*rank)) {
       group().add(Held{r.comm, r, rank->calls_made++, real_call});
       return ncclSuccess;
@@ -83,16 +96,10 @@ ncclResult_t collective(const Request &r, F real_call) {
 }
 
 // With a configuration of its own a call is NCCL's, on all ranks: it is the same on each. It
-// can't be held, as the configuration is the caller's, nor can what comes before it.
+// can't be held, as the configuration is the caller's.
 template <class F>
 ncclResult_t configured(const Request &r, const ncclCollConfig_t *config, F real_call) {
-  if (config == nullptr) return collective(r, real_call);
-  return guarded([&] {
-    Rank *const rank = passing() ? nullptr : find(r.comm);
-    if (rank == nullptr) return real_call();
-    const ncclResult_t before = group().open() ? group().deliver(r.comm) : ncclSuccess;
-    return noted(rank, before != ncclSuccess ? before : real_call());
-  });
+  return config == nullptr ? collective(r, real_call) : at_once(r.comm, real_call);
 }
 
 // message is a send or a receive. In a group it may become part of an alltoall.

@@ -246,6 +246,31 @@ void logged() {
          "the log says: %s", text.c_str());
 }
 
+// An operation of the application's is of no more use once it was destroyed, which may be before
+// the group ends.
+void own_operation() {
+  use_table(both_places());
+  Two on;
+  stub().forget();
+  Job before(&on, call_of(MSCCLSH_ALLREDUCE)), behind(&on, call_of(MSCCLSH_ALLREDUCE));
+  float data[2][2] = {{1, 2}, {3, 4}};
+  GOOD(ncclGroupStart());
+  for (int r = 0; r < 2; r++) {
+    before.start(r);
+    ncclRedOp_t op;
+    float twice = 2;
+    GOOD(ncclRedOpCreatePreMulSum(&op, &twice, ncclFloat32, ncclScalarHostImmediate, on.comm[r]));
+    GOOD(ncclAllReduce(data[r], data[r], 2, ncclFloat32, op, on.comm[r],
+                       static_cast<cudaStream_t>(stream_of(on.stream[r]))));
+    GOOD(ncclRedOpDestroy(op, on.comm[r]));
+    behind.start(r);
+  }
+  GOOD(ncclGroupEnd());
+  before.check("before an operation of its own");
+  behind.check("behind an operation of its own");
+  for (const float *d : data) EXPECT(d[0] == 8 && d[1] == 12, "%g %g", double(d[0]), double(d[1]));
+}
+
 }  // namespace
 
 std::vector<Case> cases_of_together() {
@@ -255,6 +280,7 @@ std::vector<Case> cases_of_together() {
           {"one group, unlike", {}, unlike},
           {"one group, a call fails", {}, fails},
           {"one group, memory anew", {}, anew},
+          {"one group, an operation of its own", {}, own_operation},
           {"one group, simulated", {}, simulated},
           {"one group, logged", {{"MSCCLSH_LOG", "choice"}}, logged}};
 }

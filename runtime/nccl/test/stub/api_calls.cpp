@@ -14,7 +14,7 @@ bool known(ncclComm *comm, ncclRedOp_t op) {
   if (op >= 0 && op < ncclNumOps) return true;
   std::lock_guard<std::mutex> lock(comm->mu);
   for (const Scaled &s : comm->scaled)
-    if (s.op == op) return true;
+    if (s.op == op && !s.destroyed) return true;
   return false;
 }
 
@@ -144,15 +144,19 @@ STUB_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, nc
   STUB_CALL("ncclRedOpCreatePreMulSum");
   std::lock_guard<std::mutex> lock(comm->mu);
   *op = ncclRedOp_t(ncclNumOps + comm->made_ops++);
-  comm->scaled.push_back({*op, decode(type, scalar)});
+  comm->scaled.push_back({*op, decode(type, scalar), false});
   return ncclSuccess;
 }
 STUB_P(RedOpCreatePreMulSum);
 
 STUB_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
   STUB_CALL("ncclRedOpDestroy");
-  // Kept for operations that are still to run.
-  if (op >= ncclNumOps && known(comm, op)) return ncclSuccess;
+  std::lock_guard<std::mutex> lock(comm->mu);
+  for (Scaled &s : comm->scaled)
+    if (s.op == op && !s.destroyed) {
+      s.destroyed = true;
+      return ncclSuccess;
+    }
   return fail(ncclInvalidArgument, "no such operation");
 }
 STUB_P(RedOpDestroy);

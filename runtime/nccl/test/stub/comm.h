@@ -46,6 +46,7 @@ struct Operation {
 struct Scaled {
   ncclRedOp_t op;
   double scalar;
+  bool destroyed;  // kept for calls that were made before
 };
 
 }  // namespace stub
