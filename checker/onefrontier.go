@@ -321,6 +321,17 @@ func (f *frontier) path(h *history, x, y spanned) bool {
 	in := &h.insts[b.inst]
 	key := pathKey{usedUnit{x.use, x.lo}, in.block, in.seg, usedUnit{ir.None, ir.None}}
 	if h.throughUnits(b) || in.async {
+		// Most often what the block did before is enough, which all of its units share.
+		start := key
+		start.of.unit = 0
+		ok, known := f.memo[start]
+		if !known {
+			ok = h.reachesStart(a, unitNode{a.inst, a.lane, x.lo}, pnode{in.block, in.seg})
+			f.memo[start] = ok
+		}
+		if ok {
+			return true
+		}
 		key.of = usedUnit{y.use, y.lo}
 	}
 	ok, known := f.memo[key]

@@ -24,10 +24,27 @@ const maxSpent = 1 << 28
 
 // reaches reports whether unit a, a part of use x, happened before unit b.
 func (h *history) reaches(x *use, a, b unitNode) bool {
-	s := &h.search
+	h.search.begin(x)
+	h.search.todo = append(h.search.todo, b)
+	return h.walk(a, b)
+}
+
+// reachesStart reports whether unit a, a part of use x, happened before a segment began.
+func (h *history) reachesStart(x *use, a unitNode, n pnode) bool {
+	h.search.begin(x)
+	h.search.places = append(h.search.places, n)
+	return h.walk(a, unitNode{inst: ir.None})
+}
+
+func (s *search) begin(x *use) {
 	s.comp, s.epoch = x.comp, x.epoch
 	s.units, s.nodes = map[unitNode]bool{}, map[pnode]bool{}
-	s.todo, s.places = append(s.todo[:0], b), s.places[:0]
+	s.todo, s.places = s.todo[:0], s.places[:0]
+}
+
+// walk goes on until it finds a; b, which it began with, is itself no step on the way.
+func (h *history) walk(a, b unitNode) bool {
+	s := &h.search
 	since := h.insts[a.inst].begun
 	for s.spent < maxSpent {
 		switch {

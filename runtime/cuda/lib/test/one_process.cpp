@@ -128,6 +128,9 @@ struct Calls {
       for (size_t i = first; i < bound.size(); i++)
         OK(mscclsh_call_on(bound[i], nullptr, err, sizeof err));
     }
+    // A copy to memory that is not pinned keeps the driver's lock until it comes to be made, and
+    // a port's copies, for which launches wait, would not be begun meanwhile.
+    OK(mscclsh_sync(comm->comm, err, sizeof err));
     for (int32_t r = 0; r < p.ranks; r++)
       if (comm->local(r))
         copy(r, to[size_t(r)].data(), memory[size_t(2 * r + 1)], to[size_t(r)].size());
