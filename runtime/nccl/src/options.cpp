@@ -108,6 +108,7 @@ Options read_options(const char *(*get)(const char *name)) {
   in.flag("MSCCLSH_NCCL_STATS", &o.stats);
   o.table = in.text("MSCCLSH_TABLE");
   in.number("MSCCLSH_SCRATCH", 1, &o.scratch);
+  in.number("MSCCLSH_GROUP_DIRECT", 1, &o.group_direct);
   in.number("MSCCLSH_WATCHDOG", 1000000000, &o.watchdog_ns);
   if (o.watchdog_ns == 0) o.watchdog_ns = kPatience * 1000000000;
   read_log(in, &o);

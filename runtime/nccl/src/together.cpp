@@ -41,11 +41,19 @@ bool in_windows(const Set &s) {
   return false;
 }
 
+// worth is whether it pays to look at the buffers of all. In a graph that is done once.
+bool worth(const Set &s) {
+  const Request &r = s.requests[0];
+  return call_bytes(r.collective, r.count, r.dtype, int32_t(s.ranks.size())) >=
+             options().group_direct ||
+         captures(r.stream);
+}
+
 // decide_set is all -1 and null where the calls are each rank's own.
 Decided decide_set(const Set &s) {
   for (size_t r = 0; r < s.ranks.size(); r++)
     if (!whole(*s.ranks[r], s.requests[r]) || !same(s.requests[r], s.requests[0])) return {};
-  if (in_windows(s)) return {};
+  if (in_windows(s) || !worth(s)) return {};
   All all;
   for (size_t r = 0; r < s.ranks.size(); r++) {
     all.buffers.push_back(const_cast<void *>(s.requests[r].send));

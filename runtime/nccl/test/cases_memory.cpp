@@ -271,6 +271,6 @@ std::vector<Case> cases_of_memory() {
           {"freed in a window", {}, freed_in_window},
           {"another's window", {}, another_communicator},
           {"beyond the window", {}, beyond},
-          {"one process, one group", {}, one_group},
+          {"one process, one group", {{"MSCCLSH_GROUP_DIRECT", "0"}}, one_group},
           {"registered by one rank", {}, registered_by_one}};
 }

@@ -271,16 +271,31 @@ void own_operation() {
   for (const float *d : data) EXPECT(d[0] == 8 && d[1] == 12, "%g %g", double(d[0]), double(d[1]));
 }
 
+// Where it doesn't pay each rank's call goes where it goes alone.
+void small() {
+  use_table(both_places());
+  Two on;
+  stub().forget();
+  Job a(&on, call_of(MSCCLSH_ALLREDUCE));
+  start_all({{&a, 0}, {&a, 1}});
+  a.check("small");
+  expect_nccl(2, "small");
+}
+
 }  // namespace
 
 std::vector<Case> cases_of_together() {
-  return {{"all in one group", {}, together},
-          {"not all in one group", {}, not_all},
-          {"one group, mixed", {}, mixed},
-          {"one group, unlike", {}, unlike},
-          {"one group, a call fails", {}, fails},
-          {"one group, memory anew", {}, anew},
-          {"one group, an operation of its own", {}, own_operation},
-          {"one group, simulated", {}, simulated},
-          {"one group, logged", {{"MSCCLSH_LOG", "choice"}}, logged}};
+  const std::vector<std::pair<std::string, std::string>> at_any_size = {
+      {"MSCCLSH_GROUP_DIRECT", "0"}};
+  return {
+      {"all in one group", at_any_size, together},
+      {"not all in one group", at_any_size, not_all},
+      {"one group, mixed", at_any_size, mixed},
+      {"one group, unlike", at_any_size, unlike},
+      {"one group, a call fails", at_any_size, fails},
+      {"one group, memory anew", at_any_size, anew},
+      {"one group, an operation of its own", at_any_size, own_operation},
+      {"one group, small", {}, small},
+      {"one group, simulated", at_any_size, simulated},
+      {"one group, logged", {{"MSCCLSH_LOG", "choice"}, {"MSCCLSH_GROUP_DIRECT", "0"}}, logged}};
 }

@@ -39,6 +39,8 @@ void test_options() {
   const Options none = read({});
   EXPECT(none.on && none.deny == 0 && none.wrong.empty() && !none.group_alltoall, "nothing set");
   EXPECT(none.scratch == 64 << 20 && none.watchdog_ns == 1800000000000, "defaults");
+  EXPECT(none.group_direct == 16 << 20, "defaults");
+  EXPECT(read({{"MSCCLSH_GROUP_DIRECT", "0"}}).group_direct == 0, "at any size");
   const Options all = read({{"MSCCLSH_NCCL", "0"},
                             {"MSCCLSH_DENY", "allreduce,reduce_scatter"},
                             {"MSCCLSH_SCRATCH", "4096"},
