@@ -22,6 +22,6 @@ func delayCollection() {
 		return
 	}
 	percent := debug.SetGCPercent(100 * (firstCollection / smallestHeap))
-	type garbage struct{ next *garbage } // large enough to be an allocation of its own, and with a pointer
+	type garbage struct{ _ *garbage } // large enough to be an allocation of its own, and with a pointer
 	runtime.AddCleanup(new(garbage), func(percent int) { debug.SetGCPercent(percent) }, percent)
 }
