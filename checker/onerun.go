@@ -22,6 +22,7 @@ type oneRun struct {
 	now    []int32 // of a location: its value
 	writer []int32 // of a location: who wrote it last, an index of wrote, or None
 	valid  []bool  // of a location where a packet begins: the launch has written it
+	held   []bool  // of such a location: what lies there is half data and half flags, of whatever launch
 
 	blocks  []progress
 	given   []int32 // of a channel: signals so far
@@ -83,7 +84,7 @@ func newOneRun(m *oneModel, n int) *oneRun {
 		r.tokens[i] = m.sems[i].initial
 	}
 	if m.packets {
-		r.valid = make([]bool, m.nLocs)
+		r.valid, r.held = make([]bool, m.nLocs), make([]bool, m.nLocs)
 	}
 	if r.reverse = n == 1; n > 1 {
 		r.rng = rand.New(rand.NewPCG(uint64(n), 0))
@@ -103,7 +104,7 @@ func (r *oneRun) enter(m *oneModel) {
 		r.now[i], r.writer[i] = int32(i), ir.None
 	}
 	if m.packets {
-		r.valid = make([]bool, m.nLocs)
+		r.valid, r.held = make([]bool, m.nLocs), make([]bool, m.nLocs)
 	}
 }
 
@@ -351,10 +352,14 @@ func (r *oneRun) unit(p *progress, l *lane, u unitAt) {
 	v, whole := int32(ir.None), true
 	for i := range l.reads {
 		at := l.reads[i].at(u.unit)
-		if l.packets[i] {
+		x := r.now[at]
+		switch {
+		case l.packets[i]:
 			whole = whole && r.valid[at]
+		case r.held != nil && r.held[at]:
+			x = at // no data
 		}
-		if x := r.now[at]; v == ir.None {
+		if v == ir.None {
 			v = x
 		} else {
 			v = r.values.sum(v, x)
@@ -365,7 +370,8 @@ func (r *oneRun) unit(p *progress, l *lane, u unitAt) {
 		at := l.writes[i].at(u.unit)
 		r.now[at], r.writer[at] = v, p.token
 		if l.sends[i] {
-			r.now[at+1], r.writer[at+1] = at+1, p.token // half data, half flags
+			r.now[at+1], r.writer[at+1] = at+1, p.token // half data, half flags, as at itself
+			r.held[at] = true
 			if r.valid[at] = whole; whole {
 				r.wake(spot{atPacket, at})
 			}
@@ -379,5 +385,6 @@ func (r *oneRun) unit(p *progress, l *lane, u unitAt) {
 func (r *oneRun) spoil(at int32) {
 	if _, buf, i := r.m.place(at); buf == "scratch" {
 		r.valid[at-i%2] = false
+		r.held[at] = false
 	}
 }

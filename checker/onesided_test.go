@@ -417,6 +417,37 @@ func TestOneSidedPacketsMeetPlainData(t *testing.T) {
 	}
 }
 
+// What lies where a packet is, is half data and half flags: whoever reads it as plain data
+// gets neither, in either half, whoever he is and however he waited.
+func TestOneSidedPacketsAreNoPlainData(t *testing.T) {
+	own := demand(t, 1, 1, 1, false, "0 o0 = 0.0")
+	other := demand(t, 2, 1, 1, false, "1 o0 = 0.0")
+	const sent = "gpu 0\nchannels memory 1\ntb 0\nppkt memory i[0] x1 -> 1.s[0] x1 packets\nnop\nsignal memory on 0\ngpu 1\nchannels memory 0\ntb 0\nwait memory on 0\nnop\n"
+	const packed = "gpu 0\ntb 0\ncpkt i[0] x1 -> s[0] x1 packets\nnop\n"
+	for _, c := range []struct {
+		name  string
+		coll  *ir.Collective
+		text  string
+		right bool
+	}{
+		{"unpacked", own, packed + "upkt s[0] x1 packets -> o[0] x1", true},
+		{"copied", own, packed + "copy s[0] x1 -> o[0] x1", false},
+		{"the other half", own, packed + "copy s[1] x1 -> o[0] x1", false},
+		{"copied on", own, packed + "copy s[0] x1 -> s[6] x1\nnop\ncopy s[6] x1 -> o[0] x1", false},
+		{"plain data over it", own, packed + "upkt s[0] x1 packets -> s[6] x1\nnop\ncopy s[6] x1 -> s[0] x1\nnop\ncopy s[0] x1 -> o[0] x1", true},
+		{"plain data over the other half alone", own, packed + "upkt s[0] x1 packets -> s[6] x1\nnop\ncopy s[6] x1 -> s[1] x1\nnop\ncopy s[0] x1 -> o[0] x1", false},
+		{"sent and unpacked", other, sent + "upkt s[0] x1 packets -> o[0] x1", true},
+		{"sent and copied", other, sent + "copy s[0] x1 -> o[0] x1", false},
+		{"put", other, "gpu 0\nchannels memory 1\ntb 0\ncpkt i[0] x1 -> s[0] x1 packets\nnop\nput memory s[0] x1 -> 1.o[0] x1\nnop\nsignal memory on 0\ngpu 1\nchannels memory 0\ntb 0\nwait memory on 0", false},
+		{"fetched", other, "gpu 0\nchannels memory 1\ntb 0\ncpkt i[0] x1 -> s[0] x1 packets\nnop\nsignal memory on 0\ngpu 1\nchannels memory 0\ntb 0\nwait memory on 0\nnop\nget memory 0.s[0] x1 -> o[0] x1", false},
+	} {
+		rep := check(t, oneSided(t, c.coll, "LL double-scratch", c.text+"\n"))
+		if rep.OK != c.right {
+			t.Errorf("%s: got %v, want %v\n%v", c.name, rep.OK, c.right, rep.Messages)
+		}
+	}
+}
+
 // A thread block that has no operations is nobody who has to know anything: a script may
 // give its blocks any numbers.
 func TestOneSidedIdleThreadBlocksCostNothing(t *testing.T) {

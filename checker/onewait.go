@@ -95,8 +95,12 @@ func (r *oneRun) leftovers(f *findings) {
 	}
 	for i, n := range r.tokens {
 		if n != m.sems[i].initial && f.admit(CodeLeftover) {
-			f.add(diag.Warningf(diag.Pos{}, CodeLeftover, "%s: a launch starts with %d and leaves %d",
-				m.semName(int32(i)), m.sems[i].initial, n))
+			then := "so that a later one doesn't wait where it should"
+			if n < m.sems[i].initial {
+				then = "so that a later one waits for ever"
+			}
+			f.add(diag.Warningf(diag.Pos{}, CodeLeftover, "%s: a launch starts with %d and leaves %d, %s",
+				m.semName(int32(i)), m.sems[i].initial, n, then))
 		}
 	}
 }

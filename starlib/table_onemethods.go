@@ -172,7 +172,7 @@ var memoryChannelMethods = []*signature{
 var portChannelMethods = []*signature{
 	channelSync("PortChannel", "signal", ir.OpSignal, ir.OpSignal, "Lets one wait of the peer go on, once everything put before has arrived."),
 	channelSync("PortChannel", "wait", ir.OpWait, ir.OpWait, "Waits until the peer has signaled once more."),
-	channelSync("PortChannel", "flush", ir.OpFlush, ir.OpFlush, "Waits until what was put has left: its source may be written again."),
+	channelSync("PortChannel", "flush", ir.OpFlush, ir.OpFlush, "Waits until what was put has arrived: its source may be written again."),
 	channelMove("PortChannel", "put", ir.OpPut, false, "where to, on the peer", "what, on the channel's own rank", "Copies to the peer, by a copy engine or a NIC."),
 	channelMove("PortChannel", "put_with_signal", ir.OpPutSignal, false, "where to, on the peer", "what, on the channel's own rank", "`put`, then `signal`."),
 	channelMove("PortChannel", "put_with_signal_and_flush", ir.OpPutSignalFlush, false, "where to, on the peer", "what, on the channel's own rank",
