@@ -15,8 +15,8 @@ import (
 	"github.com/mscclsh/mscclsh/table"
 )
 
-// compiled is a program of the library; args are names and values in turn.
-func compiled(t testing.TB, script string, args ...string) *ir.Program {
+// scripted is what a script of the library makes; args are names and values in turn.
+func scripted(t testing.TB, script string, args ...string) *starlib.Program {
 	t.Helper()
 	values := map[string]string{}
 	for i := 0; i < len(args); i += 2 {
@@ -27,7 +27,13 @@ func compiled(t testing.TB, script string, args ...string) *ir.Program {
 	if err != nil {
 		t.Fatalf("%s %v: %v", script, args, err)
 	}
-	res, err := compiler.Compile(context.Background(), s.Programs[0].DAG, compiler.Options{Target: ir.TargetNative})
+	return &s.Programs[0]
+}
+
+// compiled is a program of the library.
+func compiled(t testing.TB, script string, args ...string) *ir.Program {
+	t.Helper()
+	res, err := compiler.Compile(context.Background(), scripted(t, script, args...).DAG, compiler.Options{Target: ir.TargetNative})
 	if err != nil {
 		t.Fatalf("%s %v: %v", script, args, err)
 	}
@@ -50,16 +56,7 @@ func recipe(t testing.TB, name, place, script string, args ...string) table.Reci
 // compiledOne is a one-sided program of the library.
 func compiledOne(t testing.TB, script string, args ...string) *ir.Program {
 	t.Helper()
-	values := map[string]string{}
-	for i := 0; i < len(args); i += 2 {
-		values[args[i]] = args[i+1]
-	}
-	s, err := starlib.Load(context.Background(), starlib.Options{File: starlib.LibraryPrefix + script + ".star", Library: algorithms.FS,
-		Args: values, Host: starlib.Host{Topology: machine.Topology}})
-	if err != nil {
-		t.Fatalf("%s %v: %v", script, args, err)
-	}
-	p, err := compiler.CompileOneSided(context.Background(), s.Programs[0].One, compiler.Options{Target: ir.TargetNative})
+	p, err := compiler.CompileOneSided(context.Background(), scripted(t, script, args...).One, compiler.Options{Target: ir.TargetNative})
 	if err != nil {
 		t.Fatalf("%s %v: %v", script, args, err)
 	}

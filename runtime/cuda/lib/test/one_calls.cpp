@@ -228,7 +228,7 @@ void test_mixed() {
 void test_one_memory() {
   for (int32_t n : {2, 3}) {
     Comm comm(n, n, 16, 0);
-    OneLoaded l(&comm, added(n), 100);
+    OneLoaded l(&comm, reduce_all(n, true), 100);
     OneBound in(l, 100, 0, true), out(l, 100, 0);
     for (int k = 0; k < 70; k++) {
       in.fill(k);
@@ -304,7 +304,7 @@ void refuse(int32_t got, int32_t want, const char *words) {
 void test_refusals() {
   const int32_t n = 2;
   Comm comm(n, n, 0, 0);
-  OneLoaded packets(&comm, added(n), 8), puts(&comm, gather_all(n, false), 0);
+  OneLoaded packets(&comm, reduce_all(n, true), 8), puts(&comm, gather_all(n, false), 0);
   alignas(16) int32_t memory[4][64] = {};
   void *good[] = {memory[0], memory[1], memory[2], memory[3]};
   mscclsh_size size = {};

@@ -115,25 +115,4 @@ inline OneProgram lengthy() {
   return p;
 }
 
-// added is reduce_all whose threads meet before a sum is written, so that it may be where the
-// input was.
-inline OneProgram added(int32_t n) {
-  OneProgram p(n, 1, 1, n);
-  p.packets = p.double_scratch = 1;
-  for (int32_t r = 0; r < n; r++) {
-    std::vector<Place> from, to, sum = {{r, kIn, 0}};
-    for (int32_t q = 0; q < n; q++) {
-      if (q == r) continue;
-      from.push_back({r, kIn, 0});
-      to.push_back({q, kScratch, r, 1, 1});
-      sum.push_back({r, kScratch, q, 1, 1});
-    }
-    p.block(r);
-    p.op(MSCCLSH_OP_PPKT, MSCCLSH_VIA_MEMORY, {}, from, to);
-    p.nop();
-    p.op(MSCCLSH_OP_REPKT, 0, {}, sum, {{r, kOut, 0}});
-  }
-  return p;
-}
-
 #endif

@@ -161,7 +161,8 @@ inline OneProgram gather_all(int32_t n, bool port) {
 }
 
 // reduce_all is an allreduce of packets: everything is sent everywhere, into a slot for each.
-inline OneProgram reduce_all(int32_t n) {
+// If threads meet before a sum is written it may be where the input was.
+inline OneProgram reduce_all(int32_t n, bool meets = false) {
   OneProgram p(n, 1, 1, n);
   p.packets = p.double_scratch = 1;
   for (int32_t r = 0; r < n; r++) {
@@ -174,6 +175,7 @@ inline OneProgram reduce_all(int32_t n) {
     }
     p.block(r);
     p.op(MSCCLSH_OP_PPKT, MSCCLSH_VIA_MEMORY, {}, from, to);
+    if (meets) p.nop();
     p.op(MSCCLSH_OP_REPKT, 0, {}, sum, {{r, kOut, 0}});
   }
   return p;
